@@ -1,0 +1,202 @@
+"""The command line: `calmon --help` teaches what each command does."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+from monitor import __version__, commands
+from monitor.app import Service
+from monitor.errors import CalmonError
+
+EXIT_INTERRUPTED = 130
+_SIGNAL_POLL_S = 0.2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: Words after `calmon`; by default the process's own.
+
+    Returns:
+        0 if all went well, 1 for an error with one clear line on standard error, 2 for wrong usage or configuration,
+        130 after Ctrl-C.
+    """
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    options = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        return run(options)
+    except CalmonError as error:
+        print(f"calmon: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("calmon: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="calmon",
+        description="Watches classifiers in production: joins late labels to the model version that made the prediction and serves "
+        "calibration, overconfidence risk, OOD acceptance and rejection as Prometheus gauges.",
+        epilog="Start with `calmon demo`, or `calmon evaluate events.ndjson`. Events are described by `calmon schema`.",
+    )
+    parser.add_argument("--version", action="version", version=f"calmon {__version__}")
+    commands_parser = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_run(commands_parser)
+    _add_evaluate(commands_parser)
+    _add_demo(commands_parser)
+    _add_check(commands_parser)
+    schema = commands_parser.add_parser("schema", help="print the JSON Schema of an event")
+    schema.set_defaults(run=lambda options: _print(commands.schema()))
+    _add_state(commands_parser)
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+
+
+def _add_run(parsers: _Commands[argparse.ArgumentParser]) -> None:
+    parser = parsers.add_parser(
+        "run",
+        help="consume events and serve gauges until stopped",
+        description="Consume events, keep the state, and serve /metrics, /-/healthy, /-/ready and a status page. Ctrl-C or SIGTERM "
+        "finishes the batch in work and checkpoints; a second one ends at once, and the next start goes on from the last checkpoint.",
+    )
+    parser.add_argument("-c", "--config", required=True, metavar="FILE", help="configuration, see docs/configuration.md")
+    parser.set_defaults(run=lambda options: serve(commands.service(options.config)))
+
+
+def _add_evaluate(parsers: _Commands[argparse.ArgumentParser]) -> None:
+    parser = parsers.add_parser(
+        "evaluate",
+        help="compute every metric from event files",
+        description="Read NDJSON event files (predictions and labels, .gz too, - for standard input), join them and print every metric: "
+        "over everything, or over the window that ended LAG before TIME.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="NDJSON files in the order to read them")
+    parser.add_argument("-c", "--config", metavar="FILE", help="configuration: its models and defaults are used")
+    parser.add_argument("--at", metavar="TIME", help="moment of the window: RFC 3339 with an offset, or epoch milliseconds")
+    parser.add_argument("--window", metavar="LENGTH:LAG", help="such as 24h:48h; needs --at")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    parser.add_argument("--digest", action="store_true", help="print the digest of the exact sums as the last line")
+    parser.add_argument("--dump", metavar="FILE", help="write the canonical dump that the digest is made of")
+    parser.set_defaults(run=commands.evaluate_files)
+
+
+def _add_demo(parsers: _Commands[argparse.ArgumentParser]) -> None:
+    parser = parsers.add_parser(
+        "demo",
+        help="replay two real streams on a scaled clock and serve their gauges",
+        description="Replay the packaged streams of two models with two versions each, so that labels come late and windows slide "
+        "while you watch; gauges on http://127.0.0.1:9779/metrics. Ctrl-C ends it, and nothing is left behind.",
+    )
+    parser.add_argument("--rate", metavar="DURATION", help="simulated time in a real second, such as 1h or 1d; default: 3h")
+    parser.add_argument("--port", type=int, default=None, help="default: 9779; 0 picks a free one")
+    parser.set_defaults(run=show_demo)
+
+
+def _add_check(parsers: _Commands[argparse.ArgumentParser]) -> None:
+    parser = parsers.add_parser(
+        "check",
+        help="validate a configuration and say what it would watch and cost",
+        description="Read a configuration, name every fault with its place, else say what would be watched and how many series it costs. "
+        "Starts nothing.",
+    )
+    parser.add_argument("-c", "--config", required=True, metavar="FILE")
+    parser.set_defaults(run=lambda options: _print(commands.check(options.config)))
+
+
+def _add_state(parsers: _Commands[argparse.ArgumentParser]) -> None:
+    parser = parsers.add_parser("state", help="look at a state directory")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    digest = actions.add_parser(
+        "digest",
+        help="print the digest of the exact sums",
+        description="Print the sha256 of the canonical dump of a stopped service's hour panes. Equal digests mean equal sums, bit for bit.",
+    )
+    digest.add_argument("directory", metavar="DIR")
+    digest.set_defaults(run=lambda options: _print(commands.state_digest(options.directory)))
+
+
+def _print(text: str) -> int:
+    print(text)
+    return 0
+
+
+class _Signals:
+    """From its making on, the first signal asks for an end, and the second one ends the process at once.
+
+    A handler runs between any two steps of the main thread, so it only takes a note: a lock that it took might be held.
+    """
+
+    def __init__(self, *numbers: int) -> None:
+        self._received: list[int] = []
+        self.before_exit: Callable[[], None] = lambda: None
+        for number in numbers:
+            signal.signal(number, self._receive)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self._received:
+            self.before_exit()
+            os._exit(128 + number)
+        self._received.append(number)
+
+    def ended(self, service: Service, timeout_s: float) -> bool:
+        """Wait at most so long; whether a signal came or the service stopped by itself."""
+        deadline = time.monotonic() + timeout_s
+        while not self._received:
+            remaining_s = deadline - time.monotonic()
+            if service.wait(min(max(remaining_s, 0), _SIGNAL_POLL_S)):
+                return True
+            if remaining_s <= 0:
+                return False
+        return True
+
+
+def serve(service: Service) -> int:
+    """Run a service until a signal or a failure ends it; 0 after a signal.
+
+    Raises:
+        CalmonError: What the service ended with.
+    """
+    signals = _Signals(signal.SIGINT, signal.SIGTERM)
+    service.start()
+    print(f"calmon {__version__}: http://{service.address}/metrics", file=sys.stderr)
+    signals.ended(service, math.inf)
+    service.close()
+    return 0
+
+
+def show_demo(options: argparse.Namespace) -> int:
+    """Replay the packaged streams until a signal ends it; 0 after a signal.
+
+    Raises:
+        CalmonError: What kept it from starting, or ended it.
+    """
+    # A closed terminal must not leave the temporary state behind either; `nohup` has the last word.
+    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    signals = _Signals(signal.SIGINT, signal.SIGTERM, *hangup)
+    with commands.demo(options) as demo:
+        signals.before_exit = demo.discard
+        demo.run(lambda timeout_s: signals.ended(demo.service, timeout_s))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""What the commands do; each raises `CalmonError` with one clear line if it cannot."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.table import Table
+
+from monitor.app import Engine, Service
+from monitor.clock import ManualClock, SystemClock
+from monitor.config import Config, QuarantineConfig, SourceConfig, StateConfig, WindowConfig
+from monitor.config_file import load_config
+from monitor.duration import format_duration, parse_duration
+from monitor.errors import CalmonError, ConfigError, StateError
+from monitor.events.contract import json_schema
+from monitor.events.instant import InstantError, epoch_ms
+from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.evaluation import Block
+from monitor.pipeline.digest import digest, dump
+from monitor.pipeline.report import account_report, models_report, whole_blocks
+from monitor.pipeline.shard import Shard
+from monitor.state.rocks import RocksStore
+
+if TYPE_CHECKING:
+    from monitor.demo.show import Demo
+
+SERIES_BUDGET = 20_000
+
+
+def schema() -> str:
+    """The event contract as JSON Schema."""
+    return json.dumps(json_schema(), indent=2)
+
+
+def service(config_path: str) -> Service:
+    """The service of a configuration, built and not started."""
+    config = load_config(config_path)
+    if not config.source.files:
+        raise ConfigError(["source.files: name at least one NDJSON file, or - for standard input"], config_path)
+    return Service(config, Engine(config, SystemClock()))
+
+
+def evaluate_files(options: argparse.Namespace) -> int:
+    """Read files whole, print every metric; see `calmon evaluate --help`."""
+    window, at_ms = _moment(options.at, options.window)
+    base = load_config(options.config) if options.config else Config()
+    directory = tempfile.mkdtemp(prefix="calmon-evaluate-")
+    try:
+        config = base.model_copy(
+            update={
+                "source": SourceConfig(files=tuple(options.files)),
+                "state": StateConfig(directory=str(Path(directory) / "state"), horizon_ms=None),
+                "windows": () if window is None else (window,),
+                "quarantine": QuarantineConfig(),
+            }
+        )
+        engine = Engine(config, ManualClock(at_ms))
+        try:
+            _read_all(engine)
+            blocks = whole_blocks([engine.shard]) if window is None else _window_blocks(engine)
+            report = {
+                "account": account_report(engine.shard.account),
+                "models": models_report(blocks),
+                "basis": _basis(engine, options, blocks),
+            }
+            _write_report(report, options.format)
+            if options.dump:
+                _write_dump(engine, options.dump)
+            if options.digest:
+                print(digest(dump([engine.shard])))  # noqa: T201 - asked for on standard output
+        finally:
+            engine.close()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return 0
+
+
+def demo(options: argparse.Namespace) -> AbstractContextManager[Demo]:
+    """The replay of the packaged streams, built and not started; see `calmon demo --help`.
+
+    Raises:
+        ConfigError: The rate is no duration.
+    """
+    from monitor.demo.show import DEFAULT_RATE_MS, demo  # noqa: PLC0415 - only this command needs the packaged data
+
+    try:
+        rate_ms = DEFAULT_RATE_MS if options.rate is None else parse_duration(options.rate)
+        if rate_ms == 0:
+            raise ValueError("must be longer than 0")
+    except ValueError as error:
+        raise ConfigError([f"--rate {options.rate}: {error}"], "command line") from error
+    return demo(options.port, rate_ms)
+
+
+def check(config_path: str) -> str:
+    """Validate a configuration and say what it would watch and what that costs in series.
+
+    Raises:
+        ConfigError: With every fault.
+    """
+    config = load_config(config_path)
+    once = sum(1 for metric in CATALOGUE if not metric.per_bin)
+    for_bin = sum(1 for metric in CATALOGUE if metric.per_bin)
+    for_group = sum(1 for metric in CATALOGUE if metric.groups)
+    lines = [f"{config_path}: valid"]
+    lines.append("windows: " + ", ".join(_window_text(window) for window in config.windows))
+    horizon = "none, nothing expires" if config.state.horizon_ms is None else format_duration(config.state.horizon_ms)
+    lines.append(f"state: {config.state.directory}, horizon {horizon}")
+    lines.append(f"sources: {', '.join(config.source.files) or 'no files named'}{' (followed)' if config.source.follow else ''}")
+    for name in [*sorted(config.models), None]:
+        model = config.defaults if name is None else config.model(name)
+        bins = model.bins if model.edges is None else len(model.edges) - 1
+        base = once + for_bin * bins
+        groups = len(model.groups) * (model.max_group_values + 1) * for_group
+        windows = len(config.windows)
+        title = "any other model" if name is None else f"model {name}"
+        lines.append(
+            f"{title}: {bins} bins, groups {', '.join(model.groups) or 'none'}; series of each version: "
+            f"{base * windows} and at most {groups * windows} of groups"
+        )
+    lines.append(f"budget: {SERIES_BUDGET} series a process")
+    return "\n".join(lines)
+
+
+def state_digest(directory: str) -> str:
+    """Digest of the sums in a state directory.
+
+    Raises:
+        StateError: There is no state, or it cannot be read.
+    """
+    if not (Path(directory) / "CALMON").exists():
+        raise StateError(f"there is no calmon state in {directory}: name the configured state.directory")
+    store = RocksStore(Path(directory))
+    try:
+        return digest(dump([Shard(store, None, ())]))
+    finally:
+        store.close()
+
+
+def _window_text(window: WindowConfig) -> str:
+    return f"{window.name} ({format_duration(window.length_ms)}, lag {format_duration(window.lag_ms)})"
+
+
+def _moment(at: str | None, window: str | None) -> tuple[WindowConfig | None, int]:
+    """The window of `--at` and `--window`, and the moment; the faults are the user's words."""
+    if at is None and window is None:
+        return None, 0
+    if at is None or window is None:
+        raise ConfigError(["--at and --window go together: --at 2026-07-01T00:00:00Z --window 24h:48h"], "command line")
+    try:
+        moment = epoch_ms(int(at) if at.isdecimal() else at)
+    except InstantError as error:
+        raise ConfigError(
+            [f"--at {at}: {error.reason}: RFC 3339 with an offset, or epoch milliseconds from 2000 to 2100"], "command line"
+        ) from error
+    length, _, lag = window.partition(":")
+    try:
+        return WindowConfig(name="window", length_ms=parse_duration(length), lag_ms=parse_duration(lag) if lag else 0), moment
+    except ValidationError as error:
+        faults = [f"--window {window}: {fault['loc'][0]}: {fault['msg']}" for fault in error.errors()]
+        raise ConfigError(faults, "command line") from error
+    except ValueError as error:
+        raise ConfigError([f"--window {window}: {error}"], "command line") from error
+
+
+def _read_all(engine: Engine) -> None:
+    engine.runner.start()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("reading")
+        while not engine.source.exhausted:
+            if engine.runner.step():
+                progress.update(task, description=f"{engine.shard.account.consumed:,} records read")
+
+
+def _write_dump(engine: Engine, path: str) -> None:
+    try:
+        with Path(path).open("wb") as file:
+            file.writelines(dump([engine.shard]))
+    except OSError as error:
+        raise CalmonError(f"cannot write the dump {path}: {error.strerror or error}") from error
+
+
+def _window_blocks(engine: Engine) -> Sequence[Block]:
+    windows = engine.evaluator.tick().windows
+    return windows[0].blocks
+
+
+def _basis(engine: Engine, options: argparse.Namespace, blocks: Sequence[Block]) -> dict[str, Any]:
+    """What the numbers rest on."""
+    newest = engine.shard.account.newest_ms
+    return {
+        "files": options.files,
+        "newest_prediction_ms": newest.get("prediction"),
+        "newest_label_ms": newest.get("label"),
+        "at": options.at,
+        "window": options.window,
+        "edges": {f"{key.model}@{key.version}": block.edges.tolist() for block in blocks for key in block.keys if key.segment == "all"},
+        "late_pairs": engine.shard.account.ineligible,
+    }
+
+
+def _write_report(report: dict[str, Any], form: str) -> None:
+    if form == "json":
+        print(json.dumps(report, indent=1, allow_nan=False))  # noqa: T201 - the command's output
+        return
+    console = Console()
+    account = report["account"]
+    console.print(
+        f"{account['records']} records: {account['predictions']} predictions, {account['duplicates']} duplicates, "
+        f"{account['orphan_labels']} labels without a prediction, {account['rejected_total']} refused {account['rejected'] or ''}"
+    )
+    names = sorted(report["models"])
+    table = Table("metric", *names)
+    for metric in dict.fromkeys(name for model in names for name in report["models"][model] if name != "bins"):
+        cells = [report["models"][model].get(metric) for model in names]
+        table.add_row(metric, *["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells])
+    console.print(table)

@@ -1,0 +1,1 @@
+"""What goes out: the exposition and the HTTP server that writes it."""

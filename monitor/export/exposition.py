@@ -1,0 +1,129 @@
+"""Exposition: a snapshot as Prometheus text, rendered once a tick.
+
+prometheus-client's own collectors count as they go; here everything is known at once, so families are filled from the
+snapshot and rendered by its text encoder, which knows the format's escaping and float rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from monitor import __version__
+from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.evaluation import Block
+from monitor.names import BIN_LABEL, PREFIX, SERIES_LABELS
+from monitor.statistics.fixed_point import F64, I64
+
+
+class _Families(Collector):
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+class NamedWindow(Protocol):
+    """A window's values, as far as exposition reads them."""
+
+    @property
+    def name(self) -> str:
+        """Value of the `window` label."""
+        ...
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """Its series."""
+        ...
+
+
+def render(families: Sequence[Metric]) -> bytes:
+    """Text format 0.0.4 of the families, in their order."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(families))
+    return generate_latest(registry)
+
+
+def series_families(windows: Sequence[NamedWindow]) -> list[Metric]:
+    """One gauge family a metric of the catalogue that has any value; an undefined value has no sample."""
+    families: list[Metric] = []
+    for metric in CATALOGUE:
+        labels = (*SERIES_LABELS, BIN_LABEL) if metric.per_bin else SERIES_LABELS
+        family = GaugeMetricFamily(PREFIX + metric.gauge, metric.help, labels=labels)
+        for window in windows:
+            for block in window.blocks:
+                if metric in block.scalars:
+                    _add_scalars(family, window.name, block, block.scalars[metric])
+                elif metric in block.bins:
+                    _add_bins(family, window.name, block, block.bins[metric])
+        if family.samples:
+            families.append(family)
+    return families
+
+
+def count_samples(families: Iterable[Metric]) -> int:
+    """Series in the families."""
+    return sum(len(family.samples) for family in families)
+
+
+def gauge(name: str, text: str, labels: Sequence[str], values: Iterable[tuple[Sequence[str], float]]) -> Metric:
+    """A gauge family of the process."""
+    family = GaugeMetricFamily(PREFIX + name, text, labels=labels)
+    for value_labels, value in values:
+        family.add_metric(list(value_labels), value)
+    return family
+
+
+def counter(name: str, text: str, labels: Sequence[str], values: Iterable[tuple[Sequence[str], int]]) -> Metric:
+    """A counter family; `name` without `_total`."""
+    family = CounterMetricFamily(PREFIX + name, text, labels=labels)
+    for value_labels, value in values:
+        family.add_metric(list(value_labels), value)
+    return family
+
+
+def histogram(
+    name: str, text: str, labels: Sequence[str], bounds: Sequence[float], values: Iterable[tuple[Sequence[str], Sequence[int], float]]
+) -> Metric:
+    """A histogram family from counts by bucket (the last one above all bounds) and the sum."""
+    family = HistogramMetricFamily(PREFIX + name, text, labels=labels)
+    for value_labels, counts, total in values:
+        reached = np.cumsum(counts).tolist()
+        buckets = [*zip([str(float(bound)) for bound in bounds], reached[:-1], strict=True), ("+Inf", reached[-1])]
+        family.add_metric(list(value_labels), buckets, total)
+    return family
+
+
+def build_info() -> Metric:
+    """Which calmon this is."""
+    return InfoMetricFamily(PREFIX + "build", "The running version.", value={"version": __version__})
+
+
+def bin_names(edges: F64) -> list[str]:
+    """Values of the `bin` label: LO-HI, edges to six digits."""
+    return [f"{low:.6g}-{high:.6g}" for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+
+
+def _labels(window: str, block: Block) -> Iterator[list[str]]:
+    for key in block.keys:
+        yield [key.model, key.version, window, key.segment, key.value]
+
+
+def _add_scalars(family: GaugeMetricFamily, window: str, block: Block, values: F64 | I64) -> None:
+    for labels, value in zip(_labels(window, block), values.tolist(), strict=True):
+        if not math.isnan(value):
+            family.add_metric(labels, value)
+
+
+def _add_bins(family: GaugeMetricFamily, window: str, block: Block, values: F64 | I64) -> None:
+    names = bin_names(block.edges)
+    for labels, row in zip(_labels(window, block), values.tolist(), strict=True):
+        for name, value in zip(names, row, strict=True):
+            family.add_metric([*labels, name], value)

@@ -1,0 +1,1 @@
+"""The join: which label scores which prediction, decided within one id; pure."""

@@ -1,0 +1,1 @@
+"""Metrics: pure functions of sums, each declared once in the catalogue."""

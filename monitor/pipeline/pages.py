@@ -1,0 +1,116 @@
+"""What the HTTP server shows: the exposition and the status page of the last tick."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from prometheus_client.core import Metric
+
+from monitor import __version__
+from monitor.export import exposition
+from monitor.metrics.catalogue import CATALOGUE
+from monitor.pipeline.account import DELAY_BOUNDS_S, Account
+from monitor.pipeline.tick import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Bytes of one tick, never changed.
+
+    Attributes:
+        metrics: `/metrics`.
+        status: `/`.
+        series: Series in `metrics`.
+    """
+
+    metrics: bytes
+    status: bytes
+    series: int
+
+
+def render_snapshot(snapshot: Snapshot) -> Rendered:
+    """Render a snapshot, once."""
+    families = exposition.series_families(snapshot.windows)
+    series = exposition.count_samples(families)
+    families += _account_families(snapshot.account)
+    families += [
+        exposition.gauge(
+            "clock_seconds", "What the clock showed at the last tick; rules compare with it.", (), [((), snapshot.now_ms / 1000)]
+        ),
+        exposition.gauge("tick_duration_seconds", "How long the last tick took.", (), [((), snapshot.duration_s)]),
+        exposition.counter("tick_errors", "Windows that could not be evaluated.", (), [((), snapshot.errors)]),
+        exposition.gauge("series_exported", "Series of models on this page.", (), [((), series)]),
+        exposition.gauge("series_folded", "Series that the last tick summed into __other__.", (), [((), snapshot.folded)]),
+        exposition.build_info(),
+    ]
+    return Rendered(exposition.render(families), _status_page(snapshot, series), series)
+
+
+def _account_families(account: Account) -> list[Metric]:
+    delays = [(version, counts, account.delay_sums_ms[version] / 1000) for version, counts in sorted(account.delays.items())]
+    return [
+        exposition.counter("records_consumed", "Records read.", (), [((), account.consumed)]),
+        exposition.counter("records", "Records by what became of them.", ("kind", "outcome"), sorted(account.outcomes.items())),
+        exposition.counter("refused", "Refused records by reason.", ("kind", "reason"), sorted(account.refused.items())),
+        exposition.counter(
+            "pairs_ineligible",
+            "Labels and predictions of one id that are too far apart in time to be joined.",
+            ("reason",),
+            [((reason,), count) for reason, count in sorted(account.ineligible.items())],
+        ),
+        exposition.counter("group_values_evicted", "Group values that lost their own series in the store.", (), [((), account.folded)]),
+        exposition.gauge("pending_predictions", "Predictions that no label scores.", (), [((), account.pending)]),
+        exposition.gauge("waiting_labels", "Labels whose id nobody has predicted.", (), [((), account.waiting)]),
+        exposition.histogram(
+            "label_delay_seconds", "Delay of the first label of a prediction.", ("model", "model_version"), DELAY_BOUNDS_S, delays
+        ),
+        exposition.gauge(
+            "newest_event_timestamp_seconds",
+            "Newest event time of the records of a kind.",
+            ("kind",),
+            [((kind,), time_ms / 1000) for kind, time_ms in sorted(account.newest_ms.items())],
+        ),
+    ]
+
+
+_STYLE = (
+    "body{font:14px system-ui;margin:2em}table{border-collapse:collapse}"
+    "td,th{padding:.2em .7em;border-bottom:1px solid #ccc;text-align:right}"
+)
+_SHOWN = ("predictions", "completeness", "accuracy", "overconfidence", "ece", "ece_floor", "csr", "p_risk", "coverage", "selective_risk")
+
+
+def _status_page(snapshot: Snapshot, series: int) -> bytes:
+    shown = [metric for metric in CATALOGUE if metric.name in _SHOWN and not metric.per_bin]
+    rows = []
+    for window in snapshot.windows:
+        for block in window.blocks:
+            for position, key in enumerate(block.keys):
+                if key.segment == "all":
+                    cells = [key.model, key.version, window.name]
+                    cells += [f"{block.scalars[metric][position]:.6g}".replace("nan", "&ndash;") for metric in shown]
+                    rows.append(
+                        "<tr>" + "".join(f"<td>{cell if cell == '&ndash;' else html.escape(cell)}</td>" for cell in cells) + "</tr>"
+                    )
+    notes = [
+        f"<p>Window {html.escape(window.name)}: {html.escape(model)} is held back until the window lies inside its new epoch.</p>"
+        for window in snapshot.windows
+        for model in window.held_back
+    ]
+    account = snapshot.account
+    outcomes = ", ".join(f"{kind} {outcome} {count}" for (kind, outcome), count in sorted(account.outcomes.items()))
+    head = "".join(f"<th>{name}</th>" for name in ("model", "version", "window", *(metric.name for metric in shown)))
+    moment = datetime.fromtimestamp(snapshot.now_ms / 1000, UTC).isoformat(timespec="seconds")
+    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>calmon</title>
+<style>{_STYLE}</style>
+<h1>calmon {html.escape(__version__)}</h1>
+<p>Clock {moment}; {account.consumed} records read ({html.escape(outcomes)}); {account.pending} predictions without a label,
+{account.waiting} labels without a prediction; {series} series on <a href="/metrics">/metrics</a>.</p>
+{"".join(notes)}
+<table><tr>{head}</tr>
+{"".join(rows)}
+</table></html>
+"""
+    return page.encode()

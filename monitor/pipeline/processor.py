@@ -1,0 +1,180 @@
+"""One batch through the pipeline: decode, join, sum, and one atomic checkpoint.
+
+The steps of a checkpoint, in their order (the names are the points at which the recovery tests kill the process):
+
+1. `joined`: outcomes, rows, pane deltas and the next positions are known, in memory only.
+2. `committed`: all of it, and the refused records on their way to the quarantine, is in the store, in one write.
+3. `applied`: panes and windows in memory have it too.
+4. `drained`: the refused records are in the quarantine file; the next checkpoint takes them out of the outbox.
+
+Before 2 nothing of the batch happened; after it everything did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from monitor.errors import StateError
+from monitor.events.contract import FUTURE_SLACK_MS
+from monitor.events.decode import Decoder
+from monitor.events.record import HeadTable, Label, Prediction, Record, Refusal
+from monitor.join.horizon import Horizon
+from monitor.join.row import Row, RowCodec
+from monitor.pipeline.joining import BatchJoin
+from monitor.pipeline.quarantine import QuarantineFile, outbox_entry
+from monitor.pipeline.shard import Shard
+from monitor.sources.protocol import Slice
+from monitor.state import keys
+from monitor.state.protocol import Changes
+from monitor.statistics.pane import HOUR, MINUTE, PaneSums, pane_sums
+from monitor.statistics.track import Observer
+
+DAY_MS = 86_400_000
+
+Reached = Callable[[str], None]
+"""Called with the name of each point of a checkpoint; does nothing but in recovery tests."""
+
+
+class Processor:
+    """Feeds batches into a shard.
+
+    Args:
+        shard: The state.
+        decoder: Decodes records; shares `heads`.
+        heads: Table of heads.
+        horizon: The waiting rules.
+        quarantine: Takes the refused records once they are stored.
+        reached: Told at each point of a checkpoint.
+    """
+
+    def __init__(
+        self, shard: Shard, decoder: Decoder, heads: HeadTable, horizon: Horizon, quarantine: QuarantineFile, reached: Reached
+    ) -> None:
+        self._shard = shard
+        self._decoder = decoder
+        self._heads = heads
+        self._horizon = horizon
+        self._quarantine = quarantine
+        self._reached = reached
+        self._codec = RowCodec()
+        self._observer = Observer(shard.series, shard.layouts, shard.epochs_for)
+
+    def process(self, slices: Sequence[Slice]) -> None:
+        """Take in a batch, all or nothing.
+
+        Raises:
+            StateError: The checkpoint could not be written, or stored rows are damaged; the process must end, and a
+                restart goes on from the last checkpoint.
+            CapacityError: A sum could overflow.
+        """
+        decoded = [self._decoder.decode_all(part.values, part.kind) for part in slices]
+        join = BatchJoin(self._rows(decoded), self._heads, self._observer, self._shard.account, self._horizon)
+        changes = Changes()
+        self._quarantine.confirm(changes)
+        for part, records in zip(slices, decoded, strict=True):
+            self._join(join, part, records, changes)
+        self._count(join)
+        self._store_rows(join, changes)
+        deltas = self._deltas()
+        self._shard.stage(changes, deltas)
+        self._list_due(join, changes)
+        self._reached("joined")
+        if self._shard.series.evictions:
+            self._observer.forget()
+        self._shard.commit(changes, deltas, self._reached)
+        self._reached("applied")
+        self._quarantine.drain()
+        self._reached("drained")
+
+    def _rows(self, decoded: list[list[Record]]) -> dict[str, Row]:
+        ids = list({record.prediction_id: None for records in decoded for record in records if not isinstance(record, Refusal)})
+        stored = self._shard.store.get_many([keys.ROW + one.encode() for one in ids])
+        from_bytes = self._codec.from_bytes
+        try:
+            return {one: from_bytes(data) for one, data in zip(ids, stored, strict=True) if data is not None}
+        except ValueError as error:
+            raise StateError(f"the state holds {error}; restore it from a backup or start anew") from error
+
+    def _join(self, join: BatchJoin, part: Slice, records: list[Record], changes: Changes) -> None:
+        """Apply the records of one slice, in order; refused ones go to the outbox."""
+        shard = self._shard
+        newest = shard.newest_ms.get(part.partition, 0)
+        open_since = self._horizon.accepts_since(newest)
+        newest_prediction = newest_label = 0
+        timestamps = part.timestamps_ms
+        apply: Callable[[Any, int], str | None]
+        record: Any
+        for position, record in enumerate(records):
+            if isinstance(record, Prediction):
+                at, apply, is_prediction = record.predicted_at, join.prediction, True
+            elif isinstance(record, Label):
+                at, apply, is_prediction = record.labelled_at, join.label, False
+            else:
+                self._refuse(record, part, position, changes)
+                continue
+            reason = None
+            if timestamps and at > timestamps[position] + FUTURE_SLACK_MS:
+                reason = "future_time"
+            elif at > newest:
+                newest = at
+                open_since = self._horizon.accepts_since(newest)
+            elif at < open_since:
+                reason = "expired"
+            reason = reason or apply(record, open_since)
+            if reason is not None:
+                self._refuse(Refusal(reason, "prediction" if is_prediction else "label"), part, position, changes)
+            elif is_prediction:
+                newest_prediction = max(newest_prediction, at)
+            else:
+                newest_label = max(newest_label, at)
+        shard.account.saw("prediction", newest_prediction)
+        shard.account.saw("label", newest_label)
+        shard.account.consumed += len(records)
+        if newest:
+            shard.newest_ms[part.partition] = newest
+        shard.positions[part.partition] = part.next_position
+
+    def _count(self, join: BatchJoin) -> None:
+        """Take the batch's outcomes and delays into the account."""
+        account = self._shard.account
+        for kind, outcomes in (("prediction", join.prediction_outcomes), ("label", join.label_outcomes)):
+            for outcome, records in Counter(outcomes).items():
+                account.count(kind, outcome, records)
+        for head, delays in join.delays.items():
+            account.delay(head.model, head.version, delays)
+
+    def _refuse(self, refusal: Refusal, part: Slice, position: int, changes: Changes) -> None:
+        self._shard.account.refuse(refusal.kind, refusal.reason)
+        timestamp = part.timestamps_ms[position] if part.timestamps_ms else None
+        entry = outbox_entry(refusal, part.partition, part.offsets[position], timestamp, part.values[position])
+        changes.puts.append((keys.outbox(self._shard.outbox), entry))
+        self._shard.outbox += 1
+
+    def _store_rows(self, join: BatchJoin, changes: Changes) -> None:
+        rows, to_bytes = join.rows, self._codec.to_bytes
+        changes.puts += [(keys.ROW + one.encode(), to_bytes(rows[one])) for one in join.touched]
+
+    def _list_due(self, join: BatchJoin, changes: Changes) -> None:
+        """List the ids of new rows under the day on which they may expire."""
+        days: dict[int, list[str]] = {}
+        for one, done in join.created:
+            if done is not None:
+                days.setdefault(done // DAY_MS + 1, []).append(one)
+        changes.puts += [(keys.due(day, self._shard.sequence), msgspec.msgpack.encode(ids)) for day, ids in days.items()]
+
+    def _deltas(self) -> dict[str, list[PaneSums]]:
+        """What the batch adds to the panes of each level, in parts."""
+        deltas: dict[str, list[PaneSums]] = {MINUTE.name: [], HOUR.name: []}
+        for rows, slots in self._observer.take():
+            near = rows.event_time_ms >= self._shard.minute_floor_ms
+            deltas[MINUTE.name] += pane_sums(rows, slots, MINUTE.pane_ms, np.flatnonzero(near))
+            deltas[HOUR.name] += pane_sums(rows, slots, HOUR.pane_ms, np.flatnonzero(~near))
+        if self._shard.series.redirects:
+            resolved = self._shard.series.resolved()
+            deltas = {name: [part.with_slots(resolved) for part in parts] for name, parts in deltas.items()}
+        return deltas

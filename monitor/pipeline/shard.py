@@ -1,0 +1,252 @@
+"""A shard: the state of same-numbered partitions, in memory and in its store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from monitor.errors import StateError
+from monitor.events.contract import LATEST_MS
+from monitor.pipeline.account import Account
+from monitor.pipeline.ledger import Ledger
+from monitor.sources.protocol import Position
+from monitor.state import keys
+from monitor.state.protocol import Changes, StateStore
+from monitor.statistics.layout import Layout
+from monitor.statistics.pane import HOUR, MINUTE, PaneLevel, PaneSums, merge
+from monitor.statistics.series import SeriesKey, SeriesTable
+from monitor.statistics.track import Epoch
+from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec, WindowSums
+
+LayoutOf = Callable[[str], tuple[Layout, int | None]]
+"""Configured layout of a model, and the configured start of its epoch (ms) or None."""
+
+Deltas = Mapping[str, Sequence[PaneSums]]
+"""Parts of what a batch adds to the panes of each level, by the level's name; each part's keys ascend."""
+
+_MINUTES = HOUR.pane_ms // MINUTE.pane_ms
+
+
+class _Stored(msgspec.Struct):
+    """What each checkpoint writes whole: small, and all of it changes."""
+
+    sequence: int
+    positions: dict[str, dict[str, int | str]]
+    newest_ms: dict[str, int]
+    minute_floor_ms: int
+    outbox: int
+    account: bytes
+    hour_floor_ms: int
+
+
+class Shard:
+    """State of one shard.
+
+    Args:
+        store: Its store; read at once.
+        layout_of: The configured layouts, or None to look at the state without taking anything in.
+        windows: The configured windows.
+
+    Attributes:
+        lock: Held while the state in memory changes or is read by another thread.
+        sequence: Number of the last checkpoint.
+        positions: Where each partition goes on.
+        newest_ms: Newest accepted time of each partition.
+        account: What became of every record; changes while a batch is in work.
+        published: A copy of it as of the last checkpoint, for other threads.
+        outbox: Number of refused records ever put into the outbox.
+        minute_floor_ms: Event time, at a whole hour, from which on panes are kept by the minute; older ones by the hour.
+        hour_floor_ms: Event time, at a whole chunk, from which on panes are kept at all.
+
+    Raises:
+        StateError: The store holds something else than a shard.
+    """
+
+    def __init__(self, store: StateStore, layout_of: LayoutOf | None, windows: Sequence[WindowSpec]) -> None:
+        self.store = store
+        self.lock = threading.RLock()
+        self._layout_of = layout_of
+        self.sequence = 0
+        self.positions: dict[str, Position] = {}
+        self.newest_ms: dict[str, int] = {}
+        self.account = Account()
+        self.outbox = 0
+        self.minute_floor_ms = 0
+        self.hour_floor_ms = 0
+        self.layouts: dict[str, Layout] = {}
+        self.epochs: dict[str, list[Epoch]] = {}
+        self._epochs_changed = False
+        self.series = SeriesTable(self.layouts)
+        try:
+            self._load()
+        except (msgspec.DecodeError, ValueError, TypeError, KeyError) as error:
+            raise StateError(f"the stored checkpoint is damaged: {error}; restore the state from a backup or start anew") from error
+        self._stored_series = len(self.series)
+        self._stored_redirects = len(self.series.redirects)
+        self.ledgers = {level.name: Ledger(level, store) for level in (MINUTE, HOUR)}
+        space = SlotSpace(self.series)
+        self.windows = [RunningWindow(spec, space) for spec in windows]
+        if not any(spec.level is MINUTE for spec in windows):
+            self.minute_floor_ms = LATEST_MS
+        elif self.minute_floor_ms > self.newest_event_ms:
+            # So far there were no windows of minutes: everything read is kept by the hour.
+            self.minute_floor_ms = (self.newest_event_ms // MINUTE.chunk_ms + 1) * MINUTE.chunk_ms if self.newest_event_ms else 0
+        self._reconcile_layouts()
+        self.published = self.account.copy()
+
+    def epochs_for(self, model: str) -> list[Epoch]:
+        """Epochs of a model, ascending; a model not seen before gets its first one."""
+        if model not in self.epochs and self._layout_of is not None:
+            layout, _ = self._layout_of(model)
+            self._begin(model, 0, layout)
+        return self.epochs[model]
+
+    def stage(self, changes: Changes, deltas: Deltas) -> None:
+        """Add the next checkpoint to `changes`: pane deltas by level, new series, and the small whole."""
+        self.sequence += 1
+        self.account.folded += len(self.series.evictions)
+        for name, parts in deltas.items():
+            self.ledgers[name].stage(parts, self.sequence, changes)
+        for slot in range(self._stored_series, len(self.series)):
+            changes.puts.append((keys.series(slot), msgspec.msgpack.encode(self.series.key(slot))))
+        self._stored_series = len(self.series)
+        if len(self.series.redirects) > self._stored_redirects:
+            changes.puts += [(keys.redirect(slot), other.to_bytes(4, "big")) for slot, other in self.series.redirects.items()]
+            self._stored_redirects = len(self.series.redirects)
+        if self._epochs_changed:
+            changes.puts.append((keys.LAYOUTS, self._layouts_bytes()))
+            self._epochs_changed = False
+        stored = _Stored(
+            self.sequence,
+            {name: dict(position) for name, position in self.positions.items()},
+            self.newest_ms,
+            self.minute_floor_ms,
+            self.outbox,
+            self.account.to_bytes(),
+            self.hour_floor_ms,
+        )
+        changes.puts.append((keys.CHECKPOINT, msgspec.msgpack.encode(stored)))
+
+    def commit(self, changes: Changes, deltas: Deltas, reached: Callable[[str], None]) -> None:
+        """Store a checkpoint and take its deltas into memory: panes and every window that covers them.
+
+        No other thread may read in between: it could see in the store what memory does not know yet, and count it twice.
+
+        Args:
+            changes: What `stage` made.
+            deltas: What was staged.
+            reached: Told when the store has it (`committed`).
+        """
+        with self.lock:
+            self.store.commit(changes)
+            reached("committed")
+            if self.series.evictions:
+                for window in self.windows:
+                    window.redirect(self.series.evictions)
+                self.series.evictions.clear()
+            for name, parts in deltas.items():
+                self.ledgers[name].apply(parts)
+                for window in self.windows:
+                    for part in parts:
+                        window.apply(self.ledgers[name].level, part)
+            self.published = self.account.copy()
+
+    def read(self, level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
+        """Sums of panes [first, end), evicted series resolved; hours include what is still kept by the minute."""
+        sums = self.ledgers[level.name].read(first_pane, end_pane)
+        if level is HOUR:
+            minutes = self.ledgers[MINUTE.name].read(first_pane * _MINUTES, end_pane * _MINUTES)
+            sums = merge([sums, minutes.coarser(_MINUTES)])
+        return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
+
+    def advance(self, now_ms: int) -> tuple[list[WindowSums | None], Account]:
+        """Move every window to a moment and copy its sums, with the account of the same moment.
+
+        Returns:
+            Sums by window, None for a window whose panes are not kept; and what became of the records in them.
+        """
+        with self.lock:
+            found = []
+            for window in self.windows:
+                floor = self.minute_floor_ms if window.spec.level is MINUTE else self.hour_floor_ms
+                window.advance(now_ms, self.read, floor)
+                found.append(window.view(self.series))
+            return found, self.published
+
+    @property
+    def newest_event_ms(self) -> int:
+        """Newest event time of any prediction; 0 before the first."""
+        return self.account.newest_ms.get("prediction", 0)
+
+    def newest_pane_end_ms(self) -> int:
+        """End of the newest hour pane that holds anything; 0 without one."""
+        days = self.days()
+        if not days:
+            return 0
+        newest = self.read(HOUR, days[-1] * HOUR.panes_per_chunk, (days[-1] + 1) * HOUR.panes_per_chunk).pane
+        return (int(newest[-1]) + 1) * HOUR.pane_ms if len(newest) else 0
+
+    def days(self) -> list[int]:
+        """Numbers of the days whose hour panes hold anything, ascending."""
+        minutes = {chunk * MINUTE.chunk_ms // HOUR.chunk_ms for chunk in self.ledgers[MINUTE.name].chunks()}
+        return sorted(minutes.union(self.ledgers[HOUR.name].chunks()))
+
+    def fold_minutes(self, changes: Changes) -> PaneSums:
+        """Move minute panes before the floor into hours: adds their removal to `changes`, returns what the hours gain."""
+        minutes = self.ledgers[MINUTE.name]
+        gained = minutes.read(0, self.minute_floor_ms // MINUTE.pane_ms).coarser(_MINUTES)
+        expired = minutes.expire(self.minute_floor_ms)
+        changes.delete_ranges += expired.delete_ranges
+        return gained
+
+    def _load(self) -> None:
+        data = self.store.get(keys.CHECKPOINT)
+        if data is None:
+            return
+        stored = msgspec.msgpack.decode(data, type=_Stored)
+        self.sequence = stored.sequence
+        self.positions = dict(stored.positions)
+        self.newest_ms = stored.newest_ms
+        self.minute_floor_ms = stored.minute_floor_ms
+        self.hour_floor_ms = stored.hour_floor_ms
+        self.outbox = stored.outbox
+        self.account = Account.from_bytes(stored.account)
+        layouts = self.store.get(keys.LAYOUTS)
+        if layouts is not None:
+            self._load_layouts(layouts)
+        series = [msgspec.msgpack.decode(value, type=SeriesKey) for _, value in self.store.scan(*keys.prefix_range(b"s"))]
+        redirects = {
+            int.from_bytes(key[1:], "big"): int.from_bytes(value, "big") for key, value in self.store.scan(*keys.prefix_range(b"t"))
+        }
+        self.series.restore(series, redirects)
+
+    def _layouts_bytes(self) -> bytes:
+        epochs = {model: [[epoch.start_ms, epoch.layout] for epoch in epochs] for model, epochs in self.epochs.items()}
+        return msgspec.json.encode({"layouts": [layout.to_json() for layout in self.layouts.values()], "epochs": epochs})
+
+    def _load_layouts(self, data: bytes) -> None:
+        fields: dict[str, Any] = msgspec.json.decode(data)
+        for one in fields["layouts"]:
+            layout = Layout.from_json(one)
+            self.layouts[layout.fingerprint] = layout
+        for model, epochs in fields["epochs"].items():
+            self.epochs[model] = [Epoch(start, fingerprint) for start, fingerprint in epochs]
+
+    def _reconcile_layouts(self) -> None:
+        """Begin a new epoch for every known model whose configured layout is another than its last epoch's."""
+        if self._layout_of is None:
+            return
+        for model in list(self.epochs):
+            layout, start_ms = self._layout_of(model)
+            last = self.epochs[model][-1]
+            if layout.fingerprint != last.layout:
+                begins = self.newest_pane_end_ms() if start_ms is None else start_ms
+                self._begin(model, max(begins, last.start_ms), layout)
+
+    def _begin(self, model: str, start_ms: int, layout: Layout) -> None:
+        self.layouts.setdefault(layout.fingerprint, layout)
+        self.epochs.setdefault(model, []).append(Epoch(start_ms, layout.fingerprint))
+        self._epochs_changed = True

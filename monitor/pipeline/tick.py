@@ -1,0 +1,120 @@
+"""The evaluation tick: windows move to the clock, every metric is computed, and one immutable snapshot takes over.
+
+A scrape only ever reads the last snapshot; it never waits for a tick, and a tick never waits for the consumer longer
+than it takes to copy the windows' sums.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from monitor.clock import Clock
+from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
+from monitor.pipeline.account import Account, merge_accounts
+from monitor.pipeline.shard import Shard
+from monitor.statistics.fixed_point import I64
+from monitor.statistics.series import SeriesKey
+from monitor.windows.running import WindowSums
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowValues:
+    """One window at one moment.
+
+    Attributes:
+        name: Of the window.
+        start_ms: First event time.
+        end_ms: Excluded.
+        blocks: Values of its series.
+        held_back: Models whose series are absent until the window lies inside their present epoch.
+    """
+
+    name: str
+    start_ms: int
+    end_ms: int
+    blocks: Sequence[Block]
+    held_back: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that is shown, as of one tick.
+
+    Attributes:
+        now_ms: What the clock showed.
+        windows: Values by window; a window whose panes are not kept yet is absent.
+        account: What became of every record so far.
+        folded: Series that were folded into `__other__`.
+        duration_s: How long the tick took.
+        errors: Windows that could not be evaluated since the start.
+    """
+
+    now_ms: int
+    windows: Sequence[WindowValues] = ()
+    account: Account = field(default_factory=Account)
+    folded: int = 0
+    duration_s: float = 0.0
+    errors: int = 0
+
+
+class Evaluator:
+    """Makes snapshots of shards.
+
+    Args:
+        shards: Whose windows are merged; all have the same ones.
+        clock: What windows are moved to.
+    """
+
+    def __init__(self, shards: Sequence[Shard], clock: Clock) -> None:
+        self._shards = shards
+        self._clock = clock
+        self._errors = 0
+        # Counters go on where they were: a page that began at 0 after a restart would look like a burst of records.
+        self.snapshot = Snapshot(clock.now_ms(), account=merge_accounts([shard.published for shard in shards]))
+
+    def tick(self) -> Snapshot:
+        """Move the windows, evaluate, and replace `snapshot`.
+
+        Raises:
+            CapacityError: Sums could overflow; there is no honest gauge to show.
+            StateError: Panes could not be read.
+        """
+        began = time.perf_counter()
+        now_ms = self._clock.now_ms()
+        advanced = [shard.advance(now_ms) for shard in self._shards]
+        windows, folded = [], 0
+        for views in zip(*(views for views, _ in advanced), strict=True):
+            present = [view for view in views if view is not None]
+            if len(present) == len(views):
+                values, count = self._evaluate(present)
+                windows.append(values)
+                folded += count
+        self.snapshot = Snapshot(
+            now_ms, windows, merge_accounts([account for _, account in advanced]), folded, time.perf_counter() - began, self._errors
+        )
+        return self.snapshot
+
+    def _evaluate(self, views: Sequence[WindowSums]) -> tuple[WindowValues, int]:
+        cells = merge_cells([(view.keys, view.cells) for view in views])
+        cells, held_back = self._current(cells, views[0].start_ms)
+        layouts = {name: layout for shard in self._shards for name, layout in shard.layouts.copy().items()}
+        folded_cells, folded = fold_groups(cells, layouts)
+        blocks: list[Block] = []
+        try:
+            blocks = evaluate(folded_cells, layouts)
+        except (ArithmeticError, ValueError, LookupError):
+            # One broken window must not blank the page: it is absent, counted, and the log says why.
+            self._errors += 1
+            log.exception("window %s could not be evaluated", views[0].name)
+        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back), folded
+
+    def _current(self, cells: dict[SeriesKey, I64], start_ms: int) -> tuple[dict[SeriesKey, I64], list[str]]:
+        """Cells of models whose present epoch holds the whole window, and the names of the other models."""
+        begins = {model: epochs[-1].start_ms for shard in self._shards for model, epochs in list(shard.epochs.items())}
+        held_back = {key.model for key in cells if start_ms < begins[key.model]}
+        return {key: cell for key, cell in cells.items() if key.model not in held_back}, sorted(held_back)

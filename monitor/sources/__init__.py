@@ -1,0 +1,1 @@
+"""Where records come from: one protocol, an adapter per kind of input."""

@@ -1,0 +1,66 @@
+"""What a source of records must offer: batches of undecoded bytes with positions that a checkpoint can store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from monitor.events.contract import RecordKind
+
+Position: TypeAlias = Mapping[str, int | str]
+"""Where to go on reading a partition; opaque to everyone but its source, small, stored as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Consecutive records of one partition, in its order.
+
+    Attributes:
+        partition: Name of the partition, stable across restarts (a file's path as configured, ``predictions-3``).
+        kind: What the partition carries.
+        values: The records' bytes as they were, without the line end.
+        offsets: One number a record for people who look for it: line number in a file (from 1), offset in Kafka.
+        next_position: Position after the last record of this slice.
+        timestamps_ms: The log's own time of each record; empty where the log keeps none (files).
+    """
+
+    partition: str
+    kind: RecordKind
+    values: Sequence[bytes]
+    offsets: Sequence[int]
+    next_position: Position
+    timestamps_ms: Sequence[int] = field(default=())
+
+
+class Source(Protocol):
+    """A log of records in partitions, read forward from stored positions."""
+
+    def start(self, positions: Mapping[str, Position]) -> None:
+        """Open the input and go to the stored positions; a partition without one starts at its beginning.
+
+        Raises:
+            SourceError: An input is missing or unreadable, or no longer holds the stored position.
+        """
+        ...
+
+    def poll(self, max_records: int, timeout_s: float) -> Sequence[Slice]:
+        """Return up to `max_records` records, waiting at most `timeout_s` for the first; empty if there are none now.
+
+        Raises:
+            SourceError: An input can no longer be read.
+        """
+        ...
+
+    def live_partitions(self) -> frozenset[str]:
+        """Partitions that may still deliver records; rows wait for the slowest of these before they expire."""
+        ...
+
+    @property
+    def exhausted(self) -> bool:
+        """True once no further record can ever come (all files read to their end, without `follow`)."""
+        ...
+
+    def close(self) -> None:
+        """Release what `start` opened; safe to call twice."""
+        ...

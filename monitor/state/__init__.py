@@ -1,0 +1,1 @@
+"""The state store: one atomic write a batch, behind a small protocol."""

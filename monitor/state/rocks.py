@@ -1,0 +1,172 @@
+"""The state store on RocksDB, through rocksdict.
+
+A directory holds the database and a marker file that says whose it is and in which format, so that a foreign, newer or
+damaged directory is refused before anything touches it. Nothing is ever deleted to "repair" it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+from rocksdict import BlockBasedOptions, Cache, DbClosedError, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
+
+from monitor.errors import StateError
+from monitor.state.protocol import Changes
+
+FORMAT = 1
+"""Raised when stored bytes change their meaning; see CHANGELOG, "State format"."""
+
+_MARKER = "CALMON"
+_BEGUN = "CALMON.new"
+"""The marker while the database is being made: a first start that was interrupted goes on from there."""
+_CACHE_BYTES = 128 << 20
+_MEMTABLE_BYTES = 64 << 20
+
+log = logging.getLogger(__name__)
+
+
+class RocksStore:
+    """One RocksDB database.
+
+    Args:
+        directory: Made if it does not exist; refused if it holds anything that is not calmon's.
+
+    Raises:
+        StateError: The directory is foreign, of a newer format, locked, damaged or not writable.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        _claim(directory)
+        try:
+            self._db = Rdict(str(directory / "db"), _options())
+        except Exception as error:  # rocksdict raises bare Exception for whatever RocksDB reports
+            raise _open_error(directory, str(error)) from error
+        _sign(directory)
+        self._durable = WriteOptions()
+        self._durable.sync = True
+
+    def get(self, key: bytes) -> bytes | None:
+        """Value of a key, or None."""
+        try:
+            value: bytes | None = self._db.get(key)
+        except Exception as error:  # as above
+            raise self._unreadable(error) from error
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Values of many keys, in their order."""
+        try:
+            # rocksdict's stub knows the single-key form only.
+            return cast("list[bytes | None]", self._db.get(list(keys)))
+        except Exception as error:  # as above
+            raise self._unreadable(error) from error
+
+    def scan(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values in [first, end), ascending, as they were when the scan began."""
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)
+        try:
+            found = self._db.iter(options)
+            found.seek(first)
+            while found.valid():
+                yield found.key(), found.value()
+                found.next()
+            # Damage ends an iteration like the end of the range does; only the status tells them apart.
+            found.status()
+        except Exception as error:  # as above
+            raise self._unreadable(error) from error
+
+    def commit(self, changes: Changes) -> None:
+        """Apply all changes atomically; fsynced before it returns."""
+        batch = WriteBatch(raw_mode=True)
+        for first, end in changes.delete_ranges:
+            batch.delete_range(first, end)
+        for key in changes.deletes:
+            batch.delete(key)
+        put = batch.put
+        for key, value in changes.puts:
+            put(key, value)
+        try:
+            self._db.write(batch, self._durable)
+        except Exception as error:  # as above
+            raise StateError(f"cannot write the state in {self._directory}: {error}; nothing of this batch was stored") from error
+
+    def close(self) -> None:
+        """Release the database; safe to call twice."""
+        try:
+            self._db.close()
+        except DbClosedError:
+            pass
+        except Exception as error:  # as above
+            log.warning("%s: closed without a last flush (%s); what was committed is in the database's log", self._directory, error)
+
+    def _unreadable(self, error: Exception) -> StateError:
+        return StateError(
+            f"cannot read the state in {self._directory}: {error}; restore it from a backup, or move it away "
+            f"(mv {self._directory} {self._directory}.old) and start anew"
+        )
+
+
+def _options() -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(_MEMTABLE_BYTES)
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(2)
+    options.set_compression_type(DBCompressionType.lz4())
+    table = BlockBasedOptions()
+    table.set_bloom_filter(10, False)
+    table.set_block_cache(Cache(_CACHE_BYTES))
+    table.set_cache_index_and_filter_blocks(True)
+    options.set_block_based_table_factory(table)
+    return options
+
+
+def _claim(directory: Path) -> None:
+    marker = directory / _MARKER
+    away = f"move it away (mv {directory} {directory}.old) or name another state.directory"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if marker.exists():
+            word, _, version = marker.read_text(encoding="utf-8").strip().partition(" ")
+            if word != "calmon-state" or not version.isdecimal():
+                raise StateError(f"{marker} is damaged, so {directory} may not be calmon's state: {away}")
+            if int(version) != FORMAT:
+                raise StateError(
+                    f"{directory} has state format {version}, this calmon reads format {FORMAT}: use the calmon that wrote it, or {away}"
+                )
+            if not (directory / "db" / "CURRENT").exists():
+                raise StateError(f"{directory} has lost its database: restore it from a backup, or {away}")
+        elif not (directory / _BEGUN).exists():
+            if any(directory.iterdir()):
+                raise StateError(f"{directory} is not empty and not calmon's state: {away}")
+            (directory / _BEGUN).touch()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StateError(f"cannot use the state directory {directory}: {error}") from error
+
+
+def _sign(directory: Path) -> None:
+    """Put the marker in its place, now that there is a database."""
+    begun = directory / _BEGUN
+    try:
+        if begun.exists():
+            with begun.open("w", encoding="utf-8") as file:
+                file.write(f"calmon-state {FORMAT}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            begun.replace(directory / _MARKER)
+    except OSError as error:
+        raise StateError(f"cannot use the state directory {directory}: {error}") from error
+
+
+def _open_error(directory: Path, message: str) -> StateError:
+    if "While lock file" in message or "lock hold by" in message:  # not just "lock": damage speaks of blocks
+        return StateError(
+            f"the state in {directory} is in use by another process: stop it first, or name another state.directory ({message})"
+        )
+    return StateError(f"cannot open the state in {directory}: {message}; move it away (mv {directory} {directory}.old) and start anew")

@@ -1,0 +1,1 @@
+"""Exact statistics: fixed-point integers per series, pane and bin, that merge, add and retract without residue."""

@@ -1,0 +1,220 @@
+"""Panes: sparse sums by (pane, series slot, position), as flat sorted integers.
+
+A key packs the three: pane number << 36 | slot << 16 | position in the cell. Arrays of keys and values are all there is
+to a set of panes, so merging is concatenating and adding what has the same key: associative, order-free, invertible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.errors import CapacityError
+from monitor.statistics.fixed_point import I64, SAFE_EVENTS
+from monitor.statistics.layout import ALL_BINS, ALL_SCALARS, GROUP_BINS, GROUP_SCALARS
+from monitor.statistics.observation import Contributions
+
+POSITION_BITS = 16
+SLOT_BITS = 20
+PANE_SHIFT = POSITION_BITS + SLOT_BITS
+MAX_SLOTS = 1 << SLOT_BITS
+_INT64_BITS = 63
+_POSITION_MASK = (1 << POSITION_BITS) - 1
+_SLOT_MASK = MAX_SLOTS - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PaneLevel:
+    """A width of panes, and how many make a chunk that is kept and stored as one.
+
+    Attributes:
+        name: One letter, part of stored keys.
+        pane_ms: Width of a pane.
+        panes_per_chunk: Panes in a chunk.
+    """
+
+    name: str
+    pane_ms: int
+    panes_per_chunk: int
+
+    @property
+    def chunk_ms(self) -> int:
+        """Width of a chunk."""
+        return self.pane_ms * self.panes_per_chunk
+
+
+MINUTE = PaneLevel("m", 60_000, 60)
+HOUR = PaneLevel("h", 3_600_000, 24)
+
+
+@dataclass(frozen=True, slots=True)
+class PaneSums:
+    """Sums of any number of panes.
+
+    Attributes:
+        keys: Packed (pane, slot, position), shape (n,).
+        values: Shape (n,).
+    """
+
+    keys: I64
+    values: I64
+
+    @classmethod
+    def empty(cls) -> PaneSums:
+        """No sums: the identity of `merge`."""
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    @property
+    def pane(self) -> I64:
+        """Pane number (event time // pane width) of each entry."""
+        return self.keys >> PANE_SHIFT
+
+    @property
+    def slot(self) -> I64:
+        """Series slot of each entry."""
+        return (self.keys >> POSITION_BITS) & _SLOT_MASK
+
+    @property
+    def position(self) -> I64:
+        """Position in the cell of each entry."""
+        return self.keys & _POSITION_MASK
+
+    def between(self, first_pane: int, end_pane: int) -> PaneSums:
+        """Entries of panes [first, end); the keys must be ascending."""
+        low, high = np.searchsorted(self.keys, [first_pane << PANE_SHIFT, end_pane << PANE_SHIFT])
+        return PaneSums(self.keys[low:high], self.values[low:high])
+
+    def split(self, panes_per_chunk: int) -> list[tuple[int, PaneSums]]:
+        """The entries by chunk number, chunks ascending; the keys must be ascending."""
+        if not len(self.keys):
+            return []
+        chunk = self.pane // panes_per_chunk
+        starts = np.flatnonzero(np.diff(chunk, prepend=chunk[0] - 1))
+        ends = np.append(starts[1:], len(chunk))
+        return [
+            (int(chunk[start]), PaneSums(self.keys[start:end], self.values[start:end])) for start, end in zip(starts, ends, strict=True)
+        ]
+
+    def coarser(self, ratio: int) -> PaneSums:
+        """The sums in panes that are `ratio` times as wide."""
+        keys = (self.pane // ratio << PANE_SHIFT) | (self.keys & ((1 << PANE_SHIFT) - 1))
+        return merge([PaneSums(keys, self.values)])
+
+    def with_slots(self, slots: I64) -> PaneSums:
+        """The same sums under other slots (`slots[old] = new`), merged where they meet."""
+        keys = (self.keys & ~(_SLOT_MASK << POSITION_BITS)) | (slots[self.slot] << POSITION_BITS)
+        return merge([PaneSums(keys, self.values)])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PaneSums:
+        """The sums that `joined_bytes` wrote; keys in no order, and perhaps more than once.
+
+        Raises:
+            ValueError: The length is not that of an even number of int64.
+        """
+        if len(data) % 16:
+            raise ValueError(f"{len(data)} bytes are no pane sums")
+        numbers = np.frombuffer(data, dtype="<i8").astype(np.int64)
+        return cls(numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
+
+
+def joined_bytes(parts: Sequence[PaneSums]) -> bytes:
+    """Stored form of parts together: all keys, then all values, little-endian int64."""
+    arrays = [part.keys for part in parts] + [part.values for part in parts]
+    return b"".join([array.astype("<i8", copy=False).tobytes() for array in arrays])
+
+
+def cell_sums(slot: int, positions: I64, values: I64) -> PaneSums:
+    """Sums of one series without a pane (pane number 0): a cell of its own."""
+    return PaneSums((slot << POSITION_BITS) | positions, values)
+
+
+def merge(parts: Sequence[PaneSums]) -> PaneSums:
+    """Add up parts by key, ascending; entries that cancel to zero disappear.
+
+    Raises:
+        CapacityError: A sum came so near to int64's range that it could be wrong.
+    """
+    keys = np.concatenate([part.keys for part in parts]) if parts else np.empty(0, dtype=np.int64)
+    if not len(keys):
+        return PaneSums.empty()
+    values = np.concatenate([part.values for part in parts])
+    # Parts are mostly ascending already, which a stable sort turns into a merge.
+    order = np.argsort(keys, kind="stable")
+    keys, values = keys[order], values[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
+    keys, values = keys[starts], np.add.reduceat(values, starts)
+    kept = values != 0
+    keys, values = keys[kept], values[kept]
+    # Position 0 counts predictions; every other sum is bounded by that count times its scale.
+    counts = values[(keys & _POSITION_MASK) == 0]
+    if len(counts) and int(counts.max()) > SAFE_EVENTS:
+        raise CapacityError(f"one series has more than {SAFE_EVENTS} predictions in one pane: its sums could overflow")
+    return PaneSums(keys, values)
+
+
+def pane_sums(rows: Contributions, slots: I64, pane_ms: int, row: I64) -> list[PaneSums]:
+    """Sum contributions by pane, series and bin.
+
+    Args:
+        rows: What each row adds.
+        slots: Slots of each track: column 0 segment `all`, then one column a group attribute, -1 where the attribute
+            has no value; shape (n_tracks, 1 + n_groups).
+        pane_ms: Width of a pane.
+        row: Row numbers to sum.
+
+    Returns:
+        Parts that share no key, each with ascending keys; together they are the sums.
+    """
+    pane_part = (rows.event_time_ms[row] // pane_ms) << PANE_SHIFT
+    slot = slots[rows.track[row]]
+    parts = _segment_sums(
+        row, pane_part | (slot[:, 0] << POSITION_BITS), rows.bin, rows.all_scalars, rows.all_bins, len(ALL_SCALARS), len(ALL_BINS)
+    )
+    for column in range(1, slot.shape[1]):
+        present = np.flatnonzero(slot[:, column] >= 0)
+        cell = pane_part[present] | (slot[present, column] << POSITION_BITS)
+        parts += _segment_sums(row[present], cell, rows.bin, rows.group_scalars, rows.group_bins, len(GROUP_SCALARS), len(GROUP_BINS))
+    return parts
+
+
+def _segment_sums(row: I64, cell: I64, bins: I64, scalars: I64, per_bin: I64, n_scalars: int, n_per_bin: int) -> list[PaneSums]:
+    """Sums of one segment by cell (scalars) and by cell and bin; `cell` is a key with position 0."""
+    if not len(row):
+        return []
+    code, order = _ordered(cell | bins[row])
+    row = row[order]
+    bin_starts = np.flatnonzero(np.diff(code, prepend=code[0] - 1))
+    cell_of = code >> POSITION_BITS
+    cell_starts = np.flatnonzero(np.diff(cell_of, prepend=cell_of[0] - 1))
+    bin_key = (cell_of[bin_starts] << POSITION_BITS) + n_scalars + (code[bin_starts] & _POSITION_MASK) * n_per_bin
+    cell_key = cell_of[cell_starts] << POSITION_BITS
+    return [
+        _nonzero(cell_key, np.add.reduceat(scalars[:, row], cell_starts, axis=1), n_scalars),
+        _nonzero(bin_key, np.add.reduceat(per_bin[:, row], bin_starts, axis=1), n_per_bin),
+    ]
+
+
+def _ordered(code: I64) -> tuple[I64, I64]:
+    """Codes ascending, and the order that makes them so.
+
+    Sorting numbers is several times as fast as sorting their positions, so the position rides in the low bits wherever
+    the codes of a batch leave room for it.
+    """
+    base = int(code.min())
+    bits = len(code).bit_length()
+    if (int(code.max()) - base).bit_length() + bits >= _INT64_BITS:
+        order = np.argsort(code)
+        return code[order], order
+    packed = np.sort(((code - base) << bits) | np.arange(len(code)))
+    return (packed >> bits) + base, packed & ((1 << bits) - 1)
+
+
+def _nonzero(first_key: I64, sums: I64, n: int) -> PaneSums:
+    """The sums that are not zero; keys ascending, as `first_key` is."""
+    by_key = np.ascontiguousarray(sums.T)
+    kept = by_key != 0
+    keys = first_key[:, None] + np.arange(n, dtype=np.int64)[None, :]
+    return PaneSums(keys[kept], by_key[kept])

@@ -1,0 +1,131 @@
+"""From decoded predictions to observation rows: which layout and series a prediction counts in, and with what.
+
+A track is what all predictions of one head in one epoch share: the layout and the slots of `all` and of its group
+values. Events before an epoch's start keep the layout that was in force then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from monitor.events.record import Head
+from monitor.names import ALL_VALUE, IN_DISTRIBUTION
+from monitor.statistics.fixed_point import I64
+from monitor.statistics.layout import Layout
+from monitor.statistics.observation import Contributions, Flag, ObservationBuffer, contributions
+from monitor.statistics.series import Family, SeriesKey, SeriesTable
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """From when on a model's predictions count in which layout.
+
+    Attributes:
+        start_ms: First event time of the epoch, at a whole hour; the first epoch of a model starts at 0.
+        layout: Fingerprint.
+    """
+
+    start_ms: int
+    layout: str
+
+
+@dataclass(slots=True)
+class Track:
+    """Where predictions of one head and epoch count.
+
+    Attributes:
+        layout: What their sums mean.
+        number: The track's row in its layout's table of slots.
+        flags: What every row of the track knows: its domain, and whether it has a vector.
+        append: Takes a row (see `ObservationBuffer.append`).
+    """
+
+    layout: Layout
+    number: int
+    flags: int
+    append: Callable[[tuple[float, ...]], None]
+
+
+@dataclass(slots=True)
+class _Open:
+    """Rows and slots collected under one layout since the last `take`."""
+
+    layout: Layout
+    buffer: ObservationBuffer = field(default_factory=ObservationBuffer)
+    slots: list[tuple[int, ...]] = field(default_factory=list)
+
+
+class Observer:
+    """Collects a batch's observations, layout by layout.
+
+    Args:
+        series: Slots of the shard.
+        layouts: Layouts by fingerprint.
+        epochs_of: Epochs of a model, ascending and at least one.
+    """
+
+    TRACK_LIMIT = 65_536
+
+    def __init__(self, series: SeriesTable, layouts: Mapping[str, Layout], epochs_of: Callable[[str], list[Epoch]]) -> None:
+        self._series = series
+        self._layouts = layouts
+        self._epochs_of = epochs_of
+        self._open: dict[str, _Open] = {}
+        self._tracks: dict[Head, list[Track | None]] = {}
+
+    def track(self, head: Head, predicted_at: int) -> Track:
+        """Where a prediction of this head and event time counts."""
+        tracks = self._tracks.get(head)
+        if tracks is None:
+            tracks = self._tracks[head] = [None] * len(self._epochs_of(head.model))
+        epoch = 0
+        if len(tracks) > 1:
+            epochs = self._epochs_of(head.model)
+            epoch = max(bisect_right(epochs, predicted_at, key=lambda one: one.start_ms) - 1, 0)
+        track = tracks[epoch]
+        if track is None:
+            track = tracks[epoch] = self._new_track(head, self._epochs_of(head.model)[epoch].layout)
+        return track
+
+    def take(self) -> list[tuple[Contributions, I64]]:
+        """Contributions collected since the last call, with the slots of their tracks; and start anew."""
+        taken = []
+        for opened in self._open.values():
+            if len(opened.buffer):
+                slots = np.array(opened.slots, dtype=np.int64).reshape(len(opened.slots), 1 + len(opened.layout.groups))
+                taken.append((contributions(opened.buffer.columns(), opened.layout), slots))
+                opened.buffer.clear()
+        if len(self._tracks) > self.TRACK_LIMIT:
+            self.forget()
+        return taken
+
+    def forget(self) -> None:
+        """Drop the tracks, to be made anew: after an eviction, or when there are too many; no rows may be pending."""
+        self._tracks.clear()
+        self._open.clear()
+
+    def _new_track(self, head: Head, fingerprint: str) -> Track:
+        layout = self._layouts[fingerprint]
+        opened = self._open.setdefault(fingerprint, _Open(layout))
+        slot = self._series.slot(SeriesKey(head.model, fingerprint, head.version, ALL_VALUE, ALL_VALUE))
+        values = dict(head.groups)
+        groups = [
+            self._series.group_slot(Family(head.model, fingerprint, head.version, attribute), values[attribute])
+            if attribute in values
+            else -1
+            for attribute in layout.groups
+        ]
+        opened.slots.append((slot, *groups))
+        flags = domain_flags(head.domain) | (int(Flag.VECTOR) if head.vector else 0)
+        return Track(layout, len(opened.slots) - 1, flags, opened.buffer.append)
+
+
+def domain_flags(domain: str | None) -> int:
+    """Flags of a domain: in distribution, any other word, or not known."""
+    if domain is None:
+        return 0
+    return int(Flag.DOMAIN_ID) if domain == IN_DISTRIBUTION else int(Flag.DOMAIN_OOD)

@@ -1,0 +1,1 @@
+"""calmon's tests."""

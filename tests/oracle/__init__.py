@@ -1,0 +1,1 @@
+"""The independent oracle: raw events and a clock in, every gauge out, no code shared with the product."""

@@ -1,0 +1,121 @@
+"""Reads a stream in a process of its own that is killed: at the n-th time it reaches a point, or at any moment.
+
+Run as `python -m tests.recovery.victim PLAN.json`. Each attempt is a forked child, killed by SIGKILL, so that the next one
+finds only what is on disk; the last attempt of a plan reads to the end. The log has one JSON object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from monitor.app import Engine
+from monitor.clock import ManualClock
+from monitor.config import Config
+from monitor.config_file import load_config
+from monitor.sources.ndjson import NdjsonSource
+from monitor.sources.protocol import Position, Slice
+
+AFTER_EVERYTHING_MS = 1_800_000_000_000
+"""Later than any event of the stream, so that upkeep goes by event times alone."""
+
+
+class Log:
+    """Appends what happens, whole lines, each with one write."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def note(self, event: str, **fields: object) -> None:
+        """Write one line."""
+        os.write(self._fd, json.dumps({"event": event, **fields}).encode() + b"\n")
+
+
+class WatchedSource(NdjsonSource):
+    """Notes where reading begins and which lines are read."""
+
+    def __init__(self, files: Sequence[str], log: Log) -> None:
+        super().__init__(files)
+        self._log = log
+
+    def start(self, positions: Mapping[str, Position]) -> None:
+        """Note the stored position, then start."""
+        self._log.note("start", line=max((int(position["line"]) for position in positions.values()), default=0))
+        super().start(positions)
+
+    def poll(self, max_records: int, timeout_s: float) -> Sequence[Slice]:
+        """Poll, and note what came."""
+        slices = super().poll(max_records, timeout_s)
+        if slices:
+            self._log.note("polled", first=slices[0].offsets[0], last=slices[-1].offsets[-1])
+        return slices
+
+
+def attempt(config: Config, log: Log, batch: int, kill: Mapping[str, Any] | None, spared_from: int) -> None:
+    """Read to the end, or be killed.
+
+    Args:
+        config: What to read and where the state is.
+        log: Takes what happens.
+        batch: Records in a batch.
+        kill: `point` and `nth`, or None.
+        spared_from: No kill once so many lines are read: the last batches end with the upkeep that an account depends on.
+    """
+    counts: dict[str, int] = {}
+
+    def reached(point: str) -> None:
+        counts[point] = counts.get(point, 0) + 1
+        if point == "committed":
+            log.note("committed")
+        due = kill is not None and (point, counts[point]) == (kill.get("point"), kill.get("nth"))
+        if due and (point == "start" or engine.shard.account.consumed < spared_from):
+            log.note("killed", point=point)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    engine = Engine(config, ManualClock(AFTER_EVERYTHING_MS), source=WatchedSource(config.source.files, log), reached=reached)
+    reached("start")
+    engine.runner.start()
+    while not engine.source.exhausted:
+        engine.runner.step(batch)
+    engine.close()
+    log.note("done")
+
+
+def kill_later(pid: int, log_path: Path, after_s: float, spared_from: int) -> None:
+    """Kill a child so long after its first batch, unless it is nearly done."""
+    begun = log_path.read_bytes().count(b"polled")
+    while log_path.read_bytes().count(b"polled") == begun:
+        time.sleep(0.001)
+    time.sleep(after_s)
+    polled = [json.loads(line) for line in log_path.read_bytes().splitlines() if b"polled" in line]
+    if polled[-1]["last"] < spared_from:
+        os.kill(pid, signal.SIGKILL)
+
+
+def main(plan_path: str) -> int:
+    """Make every attempt of a plan; 0 if each ended as planned."""
+    plan = json.loads(Path(plan_path).read_bytes())
+    config = load_config(plan["config"], {})
+    log_path = Path(plan["log"])
+    log = Log(log_path)
+    for kill in [*plan["kills"], None]:
+        pid = os.fork()
+        if pid == 0:
+            attempt(config, log, plan["batch"], kill, plan["spared_from"])
+            os._exit(0)
+        if kill is not None and "after_s" in kill:
+            kill_later(pid, log_path, kill["after_s"], plan["spared_from"])
+        _, status = os.waitpid(pid, 0)
+        if status not in (0, signal.SIGKILL):
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

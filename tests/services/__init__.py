@@ -1,0 +1,1 @@
+"""Real services that tests start and end."""

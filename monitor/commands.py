@@ -202,6 +202,7 @@ def _basis(engine: Engine, options: argparse.Namespace, blocks: Sequence[Block])
     newest = engine.shard.account.newest_ms
     return {
         "files": options.files,
+        "span_ms": engine.shard.span_ms(),
         "newest_prediction_ms": newest.get("prediction"),
         "newest_label_ms": newest.get("label"),
         "at": options.at,

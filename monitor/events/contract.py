@@ -64,6 +64,7 @@ REASONS = (
     "conflicting_label",
     "too_many_labels",
     "too_many_versions",
+    "too_many_predictions",
 )
 """Every reason for which a record can be refused; the label values of `calmon_refused_total`."""
 

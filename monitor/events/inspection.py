@@ -241,9 +241,9 @@ def _groups(fields: Mapping[str, Any]) -> dict[str, str] | None:
 def _label(fields: Mapping[str, Any]) -> LabelMessage:
     prediction_id = _text(fields.get("prediction_id"), "missing_id", "prediction_id")
     model = _optional_text(fields, "model", "missing_model")
-    version = _optional_text(fields, "model_version", "missing_version")
-    if version is not None and model is None:
+    if model is None and fields.get("model_version") is not None:
         raise RefusalError("missing_model", "model_version needs model beside it")
+    version = _optional_text(fields, "model_version", "missing_version")
     labelled_at = _time(fields, "labelled_at")
     domain = _optional_text(fields, "domain", "bad_domain")
     if "label" not in fields:

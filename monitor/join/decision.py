@@ -54,13 +54,15 @@ def judge_prediction(stored: Sequence[StoredPrediction], new: StoredPrediction, 
         open_since: Older stored predictions decide nothing (`Horizon.accepts_since`).
 
     Returns:
-        `applied`, `duplicate`, `conflicting_prediction` or `too_many_versions`.
+        `applied`, `duplicate`, `conflicting_prediction` or `too_many_predictions`.
     """
     for position in same_version:
         known = stored[position]
         if known.predicted_at >= open_since:
             return DUPLICATE if known == new else "conflicting_prediction"
-    return APPLIED if len(stored) < MAX_PREDICTIONS else "too_many_versions"
+    # Only what a partition still looks at counts: older predictions are there or not as other partitions have it.
+    counted = sum(known.predicted_at >= open_since for known in stored)
+    return APPLIED if counted < MAX_PREDICTIONS else "too_many_predictions"
 
 
 def judge_label(stored: Sequence[StoredLabel], new: Label, open_since: int, forgets: bool) -> tuple[str, bool]:
@@ -105,7 +107,7 @@ def with_label(stored: Sequence[StoredLabel], new: StoredLabel, horizon: Horizon
     """The labels of an id after one more, in order of arrival, without those of its scope that no longer matter.
 
     A label can never win again if another of its scope has a higher key and is eligible wherever it is: everywhere
-    without a horizon, else only where both were given at the same time. The first non-null label of a scope stays all
+    without a horizon, else only where both were given at the same time. The first non-null label of those stays all
     the same: the label delay of a version is that of its first label, whichever order the topics are read in.
     """
     key = (new.revision, new.labelled_at)
@@ -115,9 +117,9 @@ def with_label(stored: Sequence[StoredLabel], new: StoredLabel, horizon: Horizon
         if label.model != new.model or label.version != new.version:
             kept.append(label)
             continue
-        first = label.label is not None and not named
-        named |= label.label is not None
         comparable = horizon.horizon_ms is None or label.labelled_at == new.labelled_at
+        first = comparable and label.label is not None and not named
+        named |= first
         lower = (label.revision, label.labelled_at) < key
         superseded |= comparable and not lower
         if first or not (comparable and lower):

@@ -23,6 +23,16 @@ class Horizon:
 
     horizon_ms: int | None
 
+    @property
+    def earliest_ms(self) -> int:
+        """Smallest `labelled_at - predicted_at` of a label that may score."""
+        return _ALWAYS if self.horizon_ms is None else -self.horizon_ms - GRACE_MS
+
+    @property
+    def latest_ms(self) -> int:
+        """Largest `labelled_at - predicted_at` of a label that may score."""
+        return -_ALWAYS if self.horizon_ms is None else self.horizon_ms
+
     def accepts_since(self, newest_ms: int) -> int:
         """Oldest time that a partition still accepts once it has accepted `newest_ms`; older records are expired.
 
@@ -33,16 +43,15 @@ class Horizon:
 
     def late(self, predicted_at: int, labelled_at: int) -> bool:
         """Whether the label came after the prediction's horizon."""
-        return self.horizon_ms is not None and labelled_at > predicted_at + self.horizon_ms
+        return labelled_at - predicted_at > self.latest_ms
 
     def early(self, predicted_at: int, labelled_at: int) -> bool:
         """Whether the label is so much older than the prediction that its row may be gone."""
-        return self.horizon_ms is not None and labelled_at < predicted_at - self.horizon_ms - GRACE_MS
+        return labelled_at - predicted_at < self.earliest_ms
 
     def eligible(self, predicted_at: int, labelled_at: int) -> bool:
         """Whether the label may score the prediction."""
-        horizon = self.horizon_ms
-        return horizon is None or predicted_at - horizon - GRACE_MS <= labelled_at <= predicted_at + horizon
+        return self.earliest_ms <= labelled_at - predicted_at <= self.latest_ms
 
     def prediction_done_ms(self, predicted_at: int) -> int | None:
         """Once every partition has passed this time, no record can meet the prediction any more.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from monitor.config import Config, WindowConfig
 from monitor.metrics.evaluation import STORED_FACTOR
-from monitor.pipeline.shard import LayoutOf
+from monitor.pipeline.epochs import LayoutOf
 from monitor.statistics.layout import Layout, report_edges
 from monitor.windows.running import WindowSpec
 

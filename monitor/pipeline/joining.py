@@ -7,6 +7,7 @@ the common cases (first prediction of an id, first label of its predictions) tha
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 from monitor.events.record import Head, HeadTable, Label, Prediction
@@ -35,7 +36,7 @@ class BatchJoin:
 
     Attributes:
         rows: The rows, changed in place and with the new ones.
-        touched: Ids of the rows that changed.
+        touched: Ids of the rows that changed, in order: neighbours in time are often neighbours in the store.
         created: Ids of the rows that are new, with the time after which they may be done (`Horizon`).
         prediction_outcomes: Outcome of each prediction that was not refused.
         label_outcomes: The same of labels.
@@ -46,13 +47,17 @@ class BatchJoin:
         self.rows = rows
         self._heads = heads
         self._observer = observer
+        self._steady = observer.steady
         self._account = account
         self._horizon = horizon
-        self.touched: set[str] = set()
+        self._earliest_ms = horizon.earliest_ms
+        self._latest_ms = horizon.latest_ms
+        self._prediction_waits_ms = horizon.prediction_done_ms(0)
+        self.touched: dict[str, None] = {}
         self.created: list[tuple[str, int | None]] = []
         self.prediction_outcomes: list[str] = []
         self.label_outcomes: list[str] = []
-        self.delays: dict[Head, list[int]] = {}
+        self.delays: defaultdict[Head, list[int]] = defaultdict(list)
 
     def prediction(self, new: Prediction, open_since: int) -> str | None:
         """Apply a prediction.
@@ -68,9 +73,12 @@ class BatchJoin:
         stored = StoredPrediction(head.packed, new.predicted_at, new.probabilities, new.predicted, new.ood_score, new.accepted)
         row = self.rows.get(new.prediction_id)
         label = None
+        if head not in self._steady and not self._observer.admits(head):
+            return "too_many_versions"
         if row is None:
             self.rows[new.prediction_id] = Row([stored], [])
-            self.created.append((new.prediction_id, self._horizon.prediction_done_ms(new.predicted_at)))
+            waits_ms = self._prediction_waits_ms
+            self.created.append((new.prediction_id, None if waits_ms is None else new.predicted_at + waits_ms))
         else:
             same = [position for position, known in enumerate(row.predictions) if self._same_version(known, head)]
             outcome = judge_prediction(row.predictions, stored, same, open_since)
@@ -84,7 +92,7 @@ class BatchJoin:
             row.predictions.append(stored)
             if row.labels:
                 label = self._labelled_before(head, stored, row.labels)
-        self.touched.add(new.prediction_id)
+        self.touched[new.prediction_id] = None
         self.prediction_outcomes.append(APPLIED)
         if label is not None and label.label is not None:
             self._observe(head, stored, label, 1, 1)
@@ -116,7 +124,7 @@ class BatchJoin:
         self.label_outcomes.append(outcome)
         if keep:
             self._store_label(row, new)
-            self.touched.add(new.prediction_id)
+            self.touched[new.prediction_id] = None
         return None
 
     def _labelled_before(self, head: Head, prediction: StoredPrediction, labels: Sequence[StoredLabel]) -> StoredLabel | None:
@@ -125,7 +133,7 @@ class BatchJoin:
         self._count_pairs(head, predicted_at, labels)
         first = first_label(head, predicted_at, labels, self._horizon)
         if first is not None:
-            self._delay(head, first.labelled_at - predicted_at)
+            self.delays[head].append(first.labelled_at - predicted_at)
         return winner(head, predicted_at, labels, self._horizon)
 
     def _store_label(self, row: Row, new: Label) -> None:
@@ -140,7 +148,7 @@ class BatchJoin:
             head = self._heads.unpack(prediction.head)
             if new.model is not None and not covers(stored, head):
                 continue
-            if not self._horizon.eligible(prediction.predicted_at, new.labelled_at):
+            if not self._earliest_ms <= new.labelled_at - prediction.predicted_at <= self._latest_ms:
                 self._count_pairs(head, prediction.predicted_at, (stored,))
             elif before or new.label is None:
                 self._rescore(head, prediction, stored, before, row.labels)
@@ -149,7 +157,7 @@ class BatchJoin:
 
     def _first_score(self, head: Head, prediction: StoredPrediction, new: StoredLabel) -> None:
         """Score a prediction that no label has spoken of before."""
-        self._delay(head, new.labelled_at - prediction.predicted_at)
+        self.delays[head].append(new.labelled_at - prediction.predicted_at)
         self._account.pending -= 1
         if new.domain is None or new.domain == head.domain:
             self._observe(head, prediction, new, 0, 1)
@@ -163,7 +171,7 @@ class BatchJoin:
         """Move a prediction from the label that scored it to the one that does now."""
         predicted_at = prediction.predicted_at
         if new.label is not None and first_label(head, predicted_at, before, self._horizon) is None:
-            self._delay(head, new.labelled_at - predicted_at)
+            self.delays[head].append(new.labelled_at - predicted_at)
         old = winner(head, predicted_at, before, self._horizon)
         now = winner(head, predicted_at, after, self._horizon)
         old_label, old_domain = _content(old, head)
@@ -183,7 +191,7 @@ class BatchJoin:
         self, head: Head, prediction: StoredPrediction, scored_by: StoredLabel | None, all_weight: int, labelled_weight: int
     ) -> None:
         """Add or take away a prediction in the state that a label (or None) gives it."""
-        track = self._observer.track(head, prediction.predicted_at)
+        track = self._steady.get(head) or self._observer.track(head, prediction.predicted_at)
         probabilities = prediction.probabilities
         flags = track.flags | _SENT[prediction.accepted]
         squares = true_probability = 0.0
@@ -214,12 +222,6 @@ class BatchJoin:
                 true_probability,
             )
         )
-
-    def _delay(self, head: Head, delay_ms: int) -> None:
-        delays = self.delays.get(head)
-        if delays is None:
-            delays = self.delays[head] = []
-        delays.append(delay_ms)
 
     def _same_version(self, known: StoredPrediction, head: Head) -> bool:
         other = self._heads.unpack(known.head)

@@ -7,13 +7,16 @@ bytes, never a rewritten pane.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from monitor.errors import StateError
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
 from monitor.statistics.pane import PaneLevel, PaneSums, joined_bytes, merge
+
+Chunks = Mapping[int, Sequence[PaneSums]]
+"""New sums in parts, by the number of the chunk they lie in; the keys of each part ascend."""
 
 _MAX_DELTAS = 64
 _MIN_ABSORB_BYTES = 1 << 18
@@ -55,6 +58,15 @@ class _Stored:
         return self.deltas >= _MAX_DELTAS or self.delta_bytes > max(_MIN_ABSORB_BYTES, self.base_bytes)
 
 
+def by_chunk(parts: Sequence[PaneSums], level: PaneLevel) -> dict[int, list[PaneSums]]:
+    """Split parts, whose keys ascend, by the chunk they lie in."""
+    chunks: dict[int, list[PaneSums]] = {}
+    for part in parts:
+        for chunk, found in part.split(level.panes_per_chunk):
+            chunks.setdefault(chunk, []).append(found)
+    return chunks
+
+
 class Ledger:
     """Panes of one level.
 
@@ -75,26 +87,19 @@ class Ledger:
         for key, value in store.scan(*keys.panes(level.name, 0, 1 << 31)):
             self._note(keys.chunk_of(key), key[6:7] == b"0", len(value))
 
-    def stage(self, parts: Sequence[PaneSums], sequence: int, changes: Changes) -> None:
-        """Add what a checkpoint must store of new sums to its changes; the keys of each part ascend."""
-        for chunk, found in self._by_chunk(parts).items():
-            data = joined_bytes(found)
+    def stage(self, chunks: Chunks, sequence: int, changes: Changes) -> None:
+        """Add what a checkpoint must store of new sums to its changes."""
+        for chunk, parts in chunks.items():
+            data = joined_bytes(parts)
             changes.puts.append((keys.pane_delta(self.level.name, chunk, sequence), data))
             self._note(chunk, False, len(data))
 
-    def apply(self, parts: Sequence[PaneSums]) -> None:
+    def apply(self, chunks: Chunks) -> None:
         """Take sums into memory that a commit has just stored; no one may read in between."""
-        for chunk, found in self._by_chunk(parts).items():
+        for chunk, parts in chunks.items():
             resident = self._resident.get(chunk)
             if resident is not None:
-                resident.add(found)
-
-    def _by_chunk(self, parts: Sequence[PaneSums]) -> dict[int, list[PaneSums]]:
-        chunks: dict[int, list[PaneSums]] = {}
-        for part in parts:
-            for chunk, found in part.split(self.level.panes_per_chunk):
-                chunks.setdefault(chunk, []).append(found)
-        return chunks
+                resident.add(parts)
 
     def read(self, first_pane: int, end_pane: int) -> PaneSums:
         """Sums of panes [first, end), keys ascending."""

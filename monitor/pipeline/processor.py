@@ -26,8 +26,9 @@ from monitor.events.record import HeadTable, Label, Prediction, Record, Refusal
 from monitor.join.horizon import Horizon
 from monitor.join.row import Row, RowCodec
 from monitor.pipeline.joining import BatchJoin
+from monitor.pipeline.ledger import by_chunk
 from monitor.pipeline.quarantine import QuarantineFile, outbox_entry
-from monitor.pipeline.shard import Shard
+from monitor.pipeline.shard import Deltas, Shard
 from monitor.sources.protocol import Slice
 from monitor.state import keys
 from monitor.state.protocol import Changes
@@ -62,7 +63,7 @@ class Processor:
         self._quarantine = quarantine
         self._reached = reached
         self._codec = RowCodec()
-        self._observer = Observer(shard.series, shard.layouts, shard.epochs_for)
+        self._observer = Observer(shard.series, shard.layouts, shard.book.of)
 
     def process(self, slices: Sequence[Slice]) -> None:
         """Take in a batch, all or nothing.
@@ -145,8 +146,11 @@ class Processor:
         for kind, outcomes in (("prediction", join.prediction_outcomes), ("label", join.label_outcomes)):
             for outcome, records in Counter(outcomes).items():
                 account.count(kind, outcome, records)
+        versions: dict[tuple[str, str], list[int]] = {}
         for head, delays in join.delays.items():
-            account.delay(head.model, head.version, delays)
+            versions.setdefault((head.model, head.version), []).extend(delays)
+        for (model, version), delays in versions.items():
+            account.delay(model, version, delays)
 
     def _refuse(self, refusal: Refusal, part: Slice, position: int, changes: Changes) -> None:
         self._shard.account.refuse(refusal.kind, refusal.reason)
@@ -167,14 +171,16 @@ class Processor:
                 days.setdefault(done // DAY_MS + 1, []).append(one)
         changes.puts += [(keys.due(day, self._shard.sequence), msgspec.msgpack.encode(ids)) for day, ids in days.items()]
 
-    def _deltas(self) -> dict[str, list[PaneSums]]:
-        """What the batch adds to the panes of each level, in parts."""
-        deltas: dict[str, list[PaneSums]] = {MINUTE.name: [], HOUR.name: []}
+    def _deltas(self) -> Deltas:
+        """What the batch adds to the panes of each level."""
+        minutes: list[PaneSums] = []
+        hours: list[PaneSums] = []
         for rows, slots in self._observer.take():
             near = rows.event_time_ms >= self._shard.minute_floor_ms
-            deltas[MINUTE.name] += pane_sums(rows, slots, MINUTE.pane_ms, np.flatnonzero(near))
-            deltas[HOUR.name] += pane_sums(rows, slots, HOUR.pane_ms, np.flatnonzero(~near))
+            minutes += pane_sums(rows, slots, MINUTE.pane_ms, np.flatnonzero(near))
+            hours += pane_sums(rows, slots, HOUR.pane_ms, np.flatnonzero(~near))
         if self._shard.series.redirects:
             resolved = self._shard.series.resolved()
-            deltas = {name: [part.with_slots(resolved) for part in parts] for name, parts in deltas.items()}
-        return deltas
+            minutes = [part.with_slots(resolved) for part in minutes]
+            hours = [part.with_slots(resolved) for part in hours]
+        return {MINUTE.name: by_chunk(minutes, MINUTE), HOUR.name: by_chunk(hours, HOUR)}

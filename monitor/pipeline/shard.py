@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from itertools import chain
 
 import msgspec
 
 from monitor.errors import StateError
 from monitor.events.contract import LATEST_MS
 from monitor.pipeline.account import Account
-from monitor.pipeline.ledger import Ledger
+from monitor.pipeline.epochs import EpochBook, LayoutOf
+from monitor.pipeline.ledger import Chunks, Ledger, by_chunk
 from monitor.sources.protocol import Position
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
-from monitor.statistics.layout import Layout
 from monitor.statistics.pane import HOUR, MINUTE, PaneLevel, PaneSums, merge
 from monitor.statistics.series import SeriesKey, SeriesTable
-from monitor.statistics.track import Epoch
 from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec, WindowSums
 
-LayoutOf = Callable[[str], tuple[Layout, int | None]]
-"""Configured layout of a model, and the configured start of its epoch (ms) or None."""
-
-Deltas = Mapping[str, Sequence[PaneSums]]
-"""Parts of what a batch adds to the panes of each level, by the level's name; each part's keys ascend."""
+Deltas = Mapping[str, Chunks]
+"""What a batch adds to the panes of each level, by the level's name."""
 
 _MINUTES = HOUR.pane_ms // MINUTE.pane_ms
 
@@ -68,7 +64,6 @@ class Shard:
     def __init__(self, store: StateStore, layout_of: LayoutOf | None, windows: Sequence[WindowSpec]) -> None:
         self.store = store
         self.lock = threading.RLock()
-        self._layout_of = layout_of
         self.sequence = 0
         self.positions: dict[str, Position] = {}
         self.newest_ms: dict[str, int] = {}
@@ -76,9 +71,9 @@ class Shard:
         self.outbox = 0
         self.minute_floor_ms = 0
         self.hour_floor_ms = 0
-        self.layouts: dict[str, Layout] = {}
-        self.epochs: dict[str, list[Epoch]] = {}
-        self._epochs_changed = False
+        self.book = EpochBook(layout_of)
+        self.layouts = self.book.layouts
+        self.epochs = self.book.epochs
         self.series = SeriesTable(self.layouts)
         try:
             self._load()
@@ -94,31 +89,25 @@ class Shard:
         elif self.minute_floor_ms > self.newest_event_ms:
             # So far there were no windows of minutes: everything read is kept by the hour.
             self.minute_floor_ms = (self.newest_event_ms // MINUTE.chunk_ms + 1) * MINUTE.chunk_ms if self.newest_event_ms else 0
-        self._reconcile_layouts()
+        span = self.span_ms()
+        self.book.reconcile(0 if span is None else span[1])
         self.published = self.account.copy()
-
-    def epochs_for(self, model: str) -> list[Epoch]:
-        """Epochs of a model, ascending; a model not seen before gets its first one."""
-        if model not in self.epochs and self._layout_of is not None:
-            layout, _ = self._layout_of(model)
-            self._begin(model, 0, layout)
-        return self.epochs[model]
 
     def stage(self, changes: Changes, deltas: Deltas) -> None:
         """Add the next checkpoint to `changes`: pane deltas by level, new series, and the small whole."""
         self.sequence += 1
         self.account.folded += len(self.series.evictions)
-        for name, parts in deltas.items():
-            self.ledgers[name].stage(parts, self.sequence, changes)
+        for name, chunks in deltas.items():
+            self.ledgers[name].stage(chunks, self.sequence, changes)
         for slot in range(self._stored_series, len(self.series)):
             changes.puts.append((keys.series(slot), msgspec.msgpack.encode(self.series.key(slot))))
         self._stored_series = len(self.series)
         if len(self.series.redirects) > self._stored_redirects:
             changes.puts += [(keys.redirect(slot), other.to_bytes(4, "big")) for slot, other in self.series.redirects.items()]
             self._stored_redirects = len(self.series.redirects)
-        if self._epochs_changed:
-            changes.puts.append((keys.LAYOUTS, self._layouts_bytes()))
-            self._epochs_changed = False
+        if self.book.changed:
+            changes.puts.append((keys.LAYOUTS, self.book.to_bytes()))
+            self.book.changed = False
         stored = _Stored(
             self.sequence,
             {name: dict(position) for name, position in self.positions.items()},
@@ -147,10 +136,10 @@ class Shard:
                 for window in self.windows:
                     window.redirect(self.series.evictions)
                 self.series.evictions.clear()
-            for name, parts in deltas.items():
-                self.ledgers[name].apply(parts)
+            for name, chunks in deltas.items():
+                self.ledgers[name].apply(chunks)
                 for window in self.windows:
-                    for part in parts:
+                    for part in chain.from_iterable(chunks.values()):
                         window.apply(self.ledgers[name].level, part)
             self.published = self.account.copy()
 
@@ -181,26 +170,30 @@ class Shard:
         """Newest event time of any prediction; 0 before the first."""
         return self.account.newest_ms.get("prediction", 0)
 
-    def newest_pane_end_ms(self) -> int:
-        """End of the newest hour pane that holds anything; 0 without one."""
+    def span_ms(self) -> tuple[int, int] | None:
+        """Event time from the first to the end of the last hour pane that holds anything; None without one."""
         days = self.days()
         if not days:
-            return 0
-        newest = self.read(HOUR, days[-1] * HOUR.panes_per_chunk, (days[-1] + 1) * HOUR.panes_per_chunk).pane
-        return (int(newest[-1]) + 1) * HOUR.pane_ms if len(newest) else 0
+            return None
+        per_day = HOUR.panes_per_chunk
+        first = self.read(HOUR, days[0] * per_day, (days[0] + 1) * per_day).pane
+        last = self.read(HOUR, days[-1] * per_day, (days[-1] + 1) * per_day).pane
+        if not len(first) or not len(last):
+            return None
+        return int(first[0]) * HOUR.pane_ms, (int(last[-1]) + 1) * HOUR.pane_ms
 
     def days(self) -> list[int]:
         """Numbers of the days whose hour panes hold anything, ascending."""
         minutes = {chunk * MINUTE.chunk_ms // HOUR.chunk_ms for chunk in self.ledgers[MINUTE.name].chunks()}
         return sorted(minutes.union(self.ledgers[HOUR.name].chunks()))
 
-    def fold_minutes(self, changes: Changes) -> PaneSums:
+    def fold_minutes(self, changes: Changes) -> Chunks:
         """Move minute panes before the floor into hours: adds their removal to `changes`, returns what the hours gain."""
         minutes = self.ledgers[MINUTE.name]
         gained = minutes.read(0, self.minute_floor_ms // MINUTE.pane_ms).coarser(_MINUTES)
         expired = minutes.expire(self.minute_floor_ms)
         changes.delete_ranges += expired.delete_ranges
-        return gained
+        return by_chunk([gained], HOUR)
 
     def _load(self) -> None:
         data = self.store.get(keys.CHECKPOINT)
@@ -216,37 +209,9 @@ class Shard:
         self.account = Account.from_bytes(stored.account)
         layouts = self.store.get(keys.LAYOUTS)
         if layouts is not None:
-            self._load_layouts(layouts)
+            self.book.load(layouts)
         series = [msgspec.msgpack.decode(value, type=SeriesKey) for _, value in self.store.scan(*keys.prefix_range(b"s"))]
         redirects = {
             int.from_bytes(key[1:], "big"): int.from_bytes(value, "big") for key, value in self.store.scan(*keys.prefix_range(b"t"))
         }
         self.series.restore(series, redirects)
-
-    def _layouts_bytes(self) -> bytes:
-        epochs = {model: [[epoch.start_ms, epoch.layout] for epoch in epochs] for model, epochs in self.epochs.items()}
-        return msgspec.json.encode({"layouts": [layout.to_json() for layout in self.layouts.values()], "epochs": epochs})
-
-    def _load_layouts(self, data: bytes) -> None:
-        fields: dict[str, Any] = msgspec.json.decode(data)
-        for one in fields["layouts"]:
-            layout = Layout.from_json(one)
-            self.layouts[layout.fingerprint] = layout
-        for model, epochs in fields["epochs"].items():
-            self.epochs[model] = [Epoch(start, fingerprint) for start, fingerprint in epochs]
-
-    def _reconcile_layouts(self) -> None:
-        """Begin a new epoch for every known model whose configured layout is another than its last epoch's."""
-        if self._layout_of is None:
-            return
-        for model in list(self.epochs):
-            layout, start_ms = self._layout_of(model)
-            last = self.epochs[model][-1]
-            if layout.fingerprint != last.layout:
-                begins = self.newest_pane_end_ms() if start_ms is None else start_ms
-                self._begin(model, max(begins, last.start_ms), layout)
-
-    def _begin(self, model: str, start_ms: int, layout: Layout) -> None:
-        self.layouts.setdefault(layout.fingerprint, layout)
-        self.epochs.setdefault(model, []).append(Epoch(start_ms, layout.fingerprint))
-        self._epochs_changed = True

@@ -98,11 +98,11 @@ class Upkeep:
             if stored and stored[0] * MINUTE.chunk_ms < shard.minute_floor_ms:
                 changes = Changes()
                 gained = shard.fold_minutes(changes)
-                shard.stage(changes, {HOUR.name: [gained]})
+                shard.stage(changes, {HOUR.name: gained})
                 self._reached("folding")
                 shard.store.commit(changes)
                 minutes.raise_floor(shard.minute_floor_ms)
-                hours.apply([gained])
+                hours.apply(gained)
 
     def _absorb(self) -> None:
         for ledger in self._shard.ledgers.values():

@@ -45,7 +45,7 @@ class RocksStore:
         try:
             self._db = Rdict(str(directory / "db"), _options())
         except Exception as error:  # rocksdict raises bare Exception for whatever RocksDB reports
-            raise _open_error(directory, str(error)) from error
+            raise _open_error(directory, _one_line(error)) from error
         _sign(directory)
         self._durable = WriteOptions()
         self._durable.sync = True
@@ -94,7 +94,9 @@ class RocksStore:
         try:
             self._db.write(batch, self._durable)
         except Exception as error:  # as above
-            raise StateError(f"cannot write the state in {self._directory}: {error}; nothing of this batch was stored") from error
+            raise StateError(
+                f"cannot write the state in {self._directory}: {_one_line(error)}; nothing of this batch was stored"
+            ) from error
 
     def close(self) -> None:
         """Release the database; safe to call twice."""
@@ -107,9 +109,13 @@ class RocksStore:
 
     def _unreadable(self, error: Exception) -> StateError:
         return StateError(
-            f"cannot read the state in {self._directory}: {error}; restore it from a backup, or move it away "
+            f"cannot read the state in {self._directory}: {_one_line(error)}; restore it from a backup, or move it away "
             f"(mv {self._directory} {self._directory}.old) and start anew"
         )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _options() -> Options:

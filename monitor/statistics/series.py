@@ -19,6 +19,9 @@ from monitor.statistics.fixed_point import I64
 from monitor.statistics.layout import ALL, GROUP, Layout, Segment
 from monitor.statistics.pane import MAX_SLOTS
 
+MAX_VERSIONS = 10_000
+"""Model versions that a shard takes on; predictions of one more are refused. It bounds what garbage in names can cost."""
+
 
 class SeriesKey(NamedTuple):
     """Names a series; `layout` is the layout's fingerprint."""
@@ -65,6 +68,7 @@ class SeriesTable:
         self._slots: dict[SeriesKey, int] = {}
         self._redirects: dict[int, int] = {}
         self._kept: dict[Family, dict[str, bytes]] = {}
+        self._versions: set[tuple[str, str]] = set()
         self.evictions: list[Eviction] = []
         """Evictions since their consumer last cleared the list."""
 
@@ -100,6 +104,10 @@ class SeriesTable:
         """
         known = self._slots.get(key)
         return self._append(key) if known is None else known
+
+    def admits(self, model: str, version: str) -> bool:
+        """Whether predictions of a version can be counted: it is known, or there is room for it."""
+        return (model, version) in self._versions or len(self._versions) < MAX_VERSIONS
 
     def group_slot(self, family: Family, value: str) -> int:
         """Slot that a group value's events are counted in: its own, or `__other__`'s where it lost its place."""
@@ -147,4 +155,5 @@ class SeriesTable:
             raise CapacityError(f"more than {MAX_SLOTS} series: declare fewer group attributes or lower max_group_values")
         self._keys.append(key)
         self._slots[key] = slot
+        self._versions.add((key.model, key.version))
         return slot

@@ -66,6 +66,9 @@ class Observer:
         series: Slots of the shard.
         layouts: Layouts by fingerprint.
         epochs_of: Epochs of a model, ascending and at least one.
+
+    Attributes:
+        steady: Tracks of the heads whose model has one epoch only, for a look-up without a call; others ask `track`.
     """
 
     TRACK_LIMIT = 65_536
@@ -76,19 +79,22 @@ class Observer:
         self._epochs_of = epochs_of
         self._open: dict[str, _Open] = {}
         self._tracks: dict[Head, list[Track | None]] = {}
+        self.steady: dict[Head, Track] = {}
+
+    def admits(self, head: Head) -> bool:
+        """Whether a prediction of this head can be counted (`SeriesTable.admits`)."""
+        return self._series.admits(head.model, head.version)
 
     def track(self, head: Head, predicted_at: int) -> Track:
         """Where a prediction of this head and event time counts."""
-        tracks = self._tracks.get(head)
-        if tracks is None:
-            tracks = self._tracks[head] = [None] * len(self._epochs_of(head.model))
-        epoch = 0
-        if len(tracks) > 1:
-            epochs = self._epochs_of(head.model)
-            epoch = max(bisect_right(epochs, predicted_at, key=lambda one: one.start_ms) - 1, 0)
-        track = tracks[epoch]
+        epochs = self._epochs_of(head.model)
+        number = max(bisect_right(epochs, predicted_at, key=lambda one: one.start_ms) - 1, 0)
+        tracks = self._tracks.setdefault(head, [None] * len(epochs))
+        track = tracks[number]
         if track is None:
-            track = tracks[epoch] = self._new_track(head, self._epochs_of(head.model)[epoch].layout)
+            track = tracks[number] = self._new_track(head, epochs[number].layout)
+            if len(epochs) == 1:
+                self.steady[head] = track
         return track
 
     def take(self) -> list[tuple[Contributions, I64]]:
@@ -106,6 +112,7 @@ class Observer:
     def forget(self) -> None:
         """Drop the tracks, to be made anew: after an eviction, or when there are too many; no rows may be pending."""
         self._tracks.clear()
+        self.steady.clear()
         self._open.clear()
 
     def _new_track(self, head: Head, fingerprint: str) -> Track:

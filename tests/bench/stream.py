@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 START_MS = 1_767_225_600_000
-_SPACING_MS = 8_640
+_SPACING_MS = 864
 _DAY_MS = 86_400_000
 _GROUPS = {"region": 8, "device": 5, "plan": 3}
 

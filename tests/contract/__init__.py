@@ -3,3 +3,4 @@
 import pytest
 
 pytest.register_assert_rewrite(f"{__name__}.source_contract")
+pytest.register_assert_rewrite(f"{__name__}.store_contract")

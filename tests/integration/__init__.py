@@ -1,1 +1,1 @@
-"""Integration tests: the real command, real services."""
+"""The real command in processes of its own, with a real Prometheus where one scrapes."""

@@ -43,6 +43,7 @@ class WatchedSource(NdjsonSource):
     def __init__(self, files: Sequence[str], log: Log) -> None:
         super().__init__(files)
         self._log = log
+        self.last_line = 0
 
     def start(self, positions: Mapping[str, Position]) -> None:
         """Note the stored position, then start."""
@@ -53,7 +54,8 @@ class WatchedSource(NdjsonSource):
         """Poll, and note what came."""
         slices = super().poll(max_records, timeout_s)
         if slices:
-            self._log.note("polled", first=slices[0].offsets[0], last=slices[-1].offsets[-1])
+            self.last_line = slices[-1].offsets[-1]
+            self._log.note("polled", first=slices[0].offsets[0], last=self.last_line)
         return slices
 
 
@@ -74,11 +76,12 @@ def attempt(config: Config, log: Log, batch: int, kill: Mapping[str, Any] | None
         if point == "committed":
             log.note("committed")
         due = kill is not None and (point, counts[point]) == (kill.get("point"), kill.get("nth"))
-        if due and (point == "start" or engine.shard.account.consumed < spared_from):
+        if due and source.last_line < spared_from:
             log.note("killed", point=point)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    engine = Engine(config, ManualClock(AFTER_EVERYTHING_MS), source=WatchedSource(config.source.files, log), reached=reached)
+    source = WatchedSource(config.source.files, log)
+    engine = Engine(config, ManualClock(AFTER_EVERYTHING_MS), source=source, reached=reached)
     reached("start")
     engine.runner.start()
     while not engine.source.exhausted:
@@ -87,12 +90,21 @@ def attempt(config: Config, log: Log, batch: int, kill: Mapping[str, Any] | None
     log.note("done")
 
 
-def kill_later(pid: int, log_path: Path, after_s: float, spared_from: int) -> None:
-    """Kill a child so long after its first batch, unless it is nearly done."""
-    begun = log_path.read_bytes().count(b"polled")
-    while log_path.read_bytes().count(b"polled") == begun:
-        time.sleep(0.001)
-    time.sleep(after_s)
+def kill_later(pid: int, log_path: Path, begun: int, kill: Mapping[str, Any], spared_from: int) -> None:
+    """Kill a child once it has begun so many batches, and a moment later; unless it is nearly done.
+
+    Args:
+        pid: The child, not yet waited for.
+        log_path: What it writes.
+        begun: Bytes of the log that others wrote.
+        kill: `batches` and `then_s`.
+        spared_from: As for `attempt`.
+    """
+    while log_path.read_bytes()[begun:].count(b"polled") < kill["batches"]:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return
+        time.sleep(0.0005)
+    time.sleep(kill["then_s"])
     polled = [json.loads(line) for line in log_path.read_bytes().splitlines() if b"polled" in line]
     if polled[-1]["last"] < spared_from:
         os.kill(pid, signal.SIGKILL)
@@ -105,12 +117,13 @@ def main(plan_path: str) -> int:
     log_path = Path(plan["log"])
     log = Log(log_path)
     for kill in [*plan["kills"], None]:
+        begun = log_path.stat().st_size
         pid = os.fork()
         if pid == 0:
             attempt(config, log, plan["batch"], kill, plan["spared_from"])
             os._exit(0)
-        if kill is not None and "after_s" in kill:
-            kill_later(pid, log_path, kill["after_s"], plan["spared_from"])
+        if kill is not None and "batches" in kill:
+            kill_later(pid, log_path, begun, kill, plan["spared_from"])
         _, status = os.waitpid(pid, 0)
         if status not in (0, signal.SIGKILL):
             return 1

@@ -1,9 +1,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+PORT ?= 9092
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types arch bench soak format services
+.PHONY: help setup run test check lint types arch bench soak format kafka services
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +48,10 @@ format: setup ## Let ruff format and fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+kafka: ## Start an Apache Kafka broker on 127.0.0.1:9092 (or PORT=...) and stay with it; no Docker needed
+	@deploy/local/kafka/start.sh --port $(PORT) || [ $$? -eq 130 ]
+
 services:
 	@for program in prometheus promtool; do command -v $$program >/dev/null || { \
 		echo "the tests need $$program: run 'sudo deploy/local/install-services.sh' (Debian), or put Prometheus >= 2.42 on PATH" >&2; exit 1; }; done
+	@docker info >/dev/null 2>&1 || deploy/local/kafka/fetch.sh >/dev/null

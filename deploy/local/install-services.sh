@@ -1,21 +1,30 @@
 #!/usr/bin/env bash
-# Install the services that the tests use and that no Python package brings: Prometheus and promtool.
+# Install what the tests' services need and no Python package brings: Prometheus and promtool; Java and Maven for Apache Kafka
+# (deploy/local/kafka), and openssl for its certificates.
 # Root on Debian or a relative of it; does nothing when they are there. No daemon is started or left enabled.
 set -euo pipefail
 
-missing=()
-for program in prometheus promtool; do
-    command -v "$program" >/dev/null || missing+=("$program")
-done
+missing=() packages=()
+need() { # package, programs
+    local package=$1 program
+    shift
+    for program in "$@"; do
+        command -v "$program" >/dev/null || { missing+=("$program") packages+=("$package"); }
+    done
+}
+need prometheus prometheus promtool
+need default-jre-headless java
+need maven mvn
+need openssl openssl
 [ "${#missing[@]}" -eq 0 ] && exit 0
 
+wanted="put the programs of Prometheus >= 2.42, Java >= 17, Maven >= 3.8 and openssl on PATH"
 if ! command -v apt-get >/dev/null; then
-    echo "install-services: ${missing[*]} missing, and this system has no apt-get:" \
-        "put the programs of Prometheus >= 2.42 on PATH" >&2
+    echo "install-services: ${missing[*]} missing, and this system has no apt-get: $wanted" >&2
     exit 1
 fi
 if [ "$(id -u)" -ne 0 ]; then
-    echo "install-services: ${missing[*]} missing: run 'sudo $0', or put Prometheus >= 2.42 on PATH" >&2
+    echo "install-services: ${missing[*]} missing: run 'sudo $0', or $wanted" >&2
     exit 1
 fi
 
@@ -29,7 +38,7 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends prometheus
-if [ -d /run/systemd/system ]; then
+apt-get install -y -qq --no-install-recommends "${packages[@]}"
+if [[ " ${packages[*]} " == *" prometheus "* ]] && [ -d /run/systemd/system ]; then
     systemctl disable prometheus
 fi

@@ -12,6 +12,10 @@ Position: TypeAlias = Mapping[str, int | str]
 """Where to go on reading a partition; opaque to everyone but its source, small, stored as JSON."""
 
 
+WHOLE = "all"
+"""The one shard of a source that is not split into shards."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Consecutive records of one partition, in its order.
@@ -23,6 +27,7 @@ class Slice:
         offsets: One number a record for people who look for it: line number in a file (from 1), offset in Kafka.
         next_position: Position after the last record of this slice.
         timestamps_ms: The log's own time of each record; empty where the log keeps none (files).
+        shard: Whose state the records belong to: same-numbered partitions of both topics, or `all`.
     """
 
     partition: str
@@ -31,6 +36,7 @@ class Slice:
     offsets: Sequence[int]
     next_position: Position
     timestamps_ms: Sequence[int] = field(default=())
+    shard: str = WHOLE
 
 
 class Source(Protocol):

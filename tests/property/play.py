@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from monitor.app import Engine
 from monitor.clock import ManualClock
 from monitor.config import Config, ModelConfig, QuarantineConfig, StateConfig, WindowConfig
+from monitor.events.contract import RecordKind
 from monitor.pipeline.digest import dump
 from monitor.pipeline.pages import render_snapshot
-from monitor.events.contract import RecordKind
 from tests.doubles.list_source import ListSource
 from tests.doubles.memory_store import MemoryStore
 from tests.oracle import metrics as oracle
@@ -119,9 +119,14 @@ class Play:
         """Go on with a new engine on what the store holds; the old one is dropped as in a crash."""
         self.engine = self._engine(config or self._config)
 
-    def dump(self) -> list[bytes]:
+    def twin(self, quarantine: Path) -> Engine:
+        """A new engine on a copy of the store, which has made nothing of what it shows step by step."""
+        config = self._config.model_copy(update={"quarantine": QuarantineConfig(file=str(quarantine))})
+        return Engine(config, self.clock, ListSource([]), self.store.copy())
+
+    def dump(self, start_ms: int | None = None, end_ms: int | None = None) -> list[bytes]:
         """The canonical dump."""
-        return list(dump([self.engine.shard]))
+        return list(dump([self.engine.shard], start_ms, end_ms))
 
     def tick(self, now_ms: int) -> list[tuple[str, dict[str, str], float]]:
         """Set the clock, tick, and read back every sample of `/metrics`."""

@@ -26,8 +26,9 @@ from monitor.pipeline.runner import Runner
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.tick import Evaluator, Snapshot
 from monitor.pipeline.upkeep import Upkeep
+from monitor.pipeline.worker import Worker
 from monitor.sources.ndjson import NdjsonSource
-from monitor.sources.protocol import Source
+from monitor.sources.protocol import WHOLE, Source
 from monitor.state.protocol import StateStore
 from monitor.state.rocks import RocksStore
 
@@ -40,14 +41,20 @@ def nothing(point: str) -> None:
 
 
 class Engine:
-    """One shard from source to snapshot, without threads: `evaluate`, tests, and the inside of `Service`.
+    """All shards of a source up to the snapshot, without threads: `evaluate`, tests, and the inside of `Service`.
 
     Args:
         config: What to watch and how.
         clock: What windows are moved to.
         source: Where records come from; by default the configured files.
-        store: Where state is kept; by default the configured directory.
+        store: Where the state of an unsharded source is kept; by default the configured directory.
         reached: Told at each point of a checkpoint.
+
+    Attributes:
+        source: As given or built.
+        shards: One of each worker, in the order they were made.
+        runner: Drives them.
+        evaluator: Evaluates them together.
 
     Raises:
         CalmonError: The state or the quarantine cannot be used.
@@ -61,21 +68,46 @@ class Engine:
         store: StateStore | None = None,
         reached: Callable[[str], None] = nothing,
     ) -> None:
-        directory = Path(config.state.directory)
+        self._config = config
+        self._clock = clock
+        self._reached = reached
+        self._store = store
+        self._layout_of = layouts_of(config)
         self.source = NdjsonSource(config.source.files, follow=config.source.follow) if source is None else source
-        self.shard = Shard(RocksStore(directory) if store is None else store, layouts_of(config), window_specs(config.windows))
+        self.shards: list[Shard] = []
+        self.runner = Runner(self.source, self._new_worker)
+        for name in self._known_shards():
+            self.runner.worker(name)
+        self.evaluator = Evaluator(self.shards, clock)
+
+    @property
+    def shard(self) -> Shard:
+        """The shard of a source that has only one."""
+        (shard,) = self.shards
+        return shard
+
+    def close(self) -> None:
+        """Finish the quarantine; close source and stores."""
+        self.runner.close()
+
+    def _known_shards(self) -> list[str]:
+        """Shards that there are before anything is read."""
+        return [WHOLE]
+
+    def _new_worker(self, name: str) -> Worker:
+        config = self._config
+        directory = Path(config.state.directory)
+        store = RocksStore(directory) if self._store is None else self._store
+        shard = Shard(store, self._layout_of, window_specs(config.windows))
         heads = HeadTable()
         horizon = Horizon(config.state.horizon_ms)
         history_ms = None if config.state.horizon_ms is None else config.state.history_ms
-        quarantine = QuarantineFile(Path(config.quarantine.file or directory / "quarantine.ndjson"), self.shard)
-        processor = Processor(self.shard, Decoder(lambda model: config.model(model).classes, heads), heads, horizon, quarantine, reached)
-        upkeep = Upkeep(self.shard, heads, horizon, history_ms, clock, self.source.live_partitions, reached)
-        self.runner = Runner(self.source, self.shard, processor, upkeep, quarantine)
-        self.evaluator = Evaluator([self.shard], clock)
-
-    def close(self) -> None:
-        """Finish the quarantine; close source and store."""
-        self.runner.close()
+        quarantine = QuarantineFile(Path(config.quarantine.file or directory / "quarantine.ndjson"), shard)
+        decoder = Decoder(lambda model: config.model(model).classes, heads)
+        processor = Processor(shard, decoder, heads, horizon, quarantine, self._reached)
+        upkeep = Upkeep(shard, heads, horizon, history_ms, self._clock, lambda: self.source.live_partitions(name), self._reached)
+        self.shards.append(shard)
+        return Worker(shard, processor, upkeep, quarantine)
 
 
 class Service:

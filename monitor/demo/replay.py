@@ -15,7 +15,7 @@ from monitor.clock import Clock
 from monitor.errors import SourceError
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable, Prediction, Record, Refusal
-from monitor.sources.protocol import Position, Slice
+from monitor.sources.protocol import WHOLE, Position, Slice
 from monitor.statistics.fixed_point import I64
 
 PACE_S = 0.2
@@ -120,7 +120,10 @@ class ReplaySource:
         self._next = ends
         return slices
 
-    def live_partitions(self) -> frozenset[str]:
+    def committed(self, positions: Mapping[str, Position]) -> None:
+        """Nothing to do: no log keeps positions beside the checkpoint's."""
+
+    def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
         """Recordings that are not at their end."""
         return frozenset(one.name for one, done in zip(self._recordings, self._next, strict=True) if done < len(one.lines))
 

@@ -1,56 +1,56 @@
-"""The consumer's loop: poll, process, upkeep, until the source ends or someone says stop."""
+"""The consumer's loop: poll, hand each shard its batch, until the source ends or someone says stop."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Callable
 
-from monitor.pipeline.processor import Processor
-from monitor.pipeline.quarantine import QuarantineFile
-from monitor.pipeline.shard import Shard
-from monitor.pipeline.upkeep import Upkeep
-from monitor.sources.protocol import Source
-from monitor.state.protocol import Changes
+from monitor.pipeline.worker import Worker
+from monitor.sources.protocol import Position, Slice, Source
 
 BATCH_RECORDS = 5_000
 _POLL_S = 0.2
 
 
 class Runner:
-    """Drives one shard from one source.
+    """Drives the shards of one source.
 
     Args:
         source: Not yet started.
-        shard: The state; its positions are where the source goes on.
-        processor: Takes the batches.
-        upkeep: Runs after each batch.
-        quarantine: Confirmed at the end.
+        new_worker: Makes the worker of a shard that has none yet.
         batch_records: Most records in a batch.
+
+    Attributes:
+        workers: By shard.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        shard: Shard,
-        processor: Processor,
-        upkeep: Upkeep,
-        quarantine: QuarantineFile,
-        batch_records: int = BATCH_RECORDS,
-    ) -> None:
+    def __init__(self, source: Source, new_worker: Callable[[str], Worker], batch_records: int = BATCH_RECORDS) -> None:
         self._source = source
-        self._shard = shard
-        self._processor = processor
-        self._upkeep = upkeep
-        self._quarantine = quarantine
+        self._new_worker = new_worker
         self._batch_records = batch_records
-        self._whole = True
+        self.workers: dict[str, Worker] = {}
+
+    def worker(self, shard: str) -> Worker:
+        """The worker of a shard, made if need be.
+
+        Raises:
+            CalmonError: Its state cannot be used.
+        """
+        if shard not in self.workers:
+            self.workers[shard] = self._new_worker(shard)
+        return self.workers[shard]
 
     def start(self) -> None:
-        """Open the source at the stored positions.
+        """Open the source at the positions that the workers have stored.
 
         Raises:
             SourceError: It cannot be opened there.
         """
-        self._source.start(self._shard.positions)
+        positions: dict[str, Position] = {}
+        for worker in self.workers.values():
+            positions.update(worker.shard.positions)
+        self._source.start(positions)
 
     def step(self, max_records: int | None = None, timeout_s: float = _POLL_S) -> int:
         """One batch, if there is one; returns how many records it had.
@@ -59,12 +59,12 @@ class Runner:
             CalmonError: What the source, the join or the store could not do.
         """
         slices = self._source.poll(self._batch_records if max_records is None else max_records, timeout_s)
-        if not slices:
-            return 0
-        self._whole = False
-        self._processor.process(slices)
-        self._upkeep.run()
-        self._whole = True
+        by_shard: dict[str, list[Slice]] = {}
+        for part in slices:
+            by_shard.setdefault(part.shard, []).append(part)
+        for shard, parts in by_shard.items():
+            self.worker(shard).process(parts)
+            self._source.committed({part.partition: part.next_position for part in parts})
         return sum(len(part.values) for part in slices)
 
     def run(self, stop: threading.Event) -> None:
@@ -78,18 +78,8 @@ class Runner:
                 return
 
     def close(self) -> None:
-        """Note that the quarantine is written; close source and store."""
-        self._source.close()
-        try:
-            # After a failure what is in memory is half a batch and must not be stored; the quarantine is put right at the next start.
-            if self._whole:
-                self._confirm()
-        finally:
-            self._shard.store.close()
-
-    def _confirm(self) -> None:
-        changes = Changes()
-        self._quarantine.confirm(changes)
-        if changes.delete_ranges:
-            self._shard.stage(changes, {})
-            self._shard.store.commit(changes)
+        """Close source and workers; each of them, whatever another raises."""
+        with contextlib.ExitStack() as stack:
+            for worker in self.workers.values():
+                stack.callback(worker.close)
+            stack.callback(self._source.close)

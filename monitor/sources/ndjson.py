@@ -9,7 +9,7 @@ from typing import Protocol
 from monitor.errors import SourceError
 from monitor.sources.file_partition import FilePartition
 from monitor.sources.file_reader import ReadLimits
-from monitor.sources.protocol import Position, Slice
+from monitor.sources.protocol import WHOLE, Position, Slice
 from monitor.sources.stdin_partition import STDIN_NAME, StdinPartition
 
 DEFAULT_MAX_RECORD_BYTES = (1 << 20) + 1024
@@ -78,7 +78,10 @@ class NdjsonSource:
                 return slices
             self._wait(remaining_s)
 
-    def live_partitions(self) -> frozenset[str]:
+    def committed(self, positions: Mapping[str, Position]) -> None:
+        """Nothing to do: no log keeps positions beside the checkpoint's."""
+
+    def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
         """Files not read to their end yet; with `follow` all of them, but standard input only until it ends."""
         return frozenset(partition.name for partition in self._partitions if not partition.finished)
 

@@ -58,8 +58,16 @@ class Source(Protocol):
         """
         ...
 
-    def live_partitions(self) -> frozenset[str]:
-        """Partitions that may still deliver records; rows wait for the slowest of these before they expire."""
+    def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
+        """Partitions of a shard that may still deliver; its rows wait for the slowest of these before they expire.
+
+        Args:
+            shard: One shard, or all of them.
+        """
+        ...
+
+    def committed(self, positions: Mapping[str, Position]) -> None:
+        """Be told what a checkpoint has just stored; only for whoever looks at the log's own commits, never needed again."""
         ...
 
     @property

@@ -23,8 +23,8 @@ FORMAT = 1
 _MARKER = "CALMON"
 _BEGUN = "CALMON.new"
 """The marker while the database is being made: a first start that was interrupted goes on from there."""
-_CACHE_BYTES = 128 << 20
-_MEMTABLE_BYTES = 64 << 20
+_CACHE_BYTES = 32 << 20
+_MEMTABLE_BYTES = 32 << 20
 
 log = logging.getLogger(__name__)
 

@@ -54,8 +54,8 @@ def whole(path: str, directory: str) -> int:
     batches = 0
     while not engine.source.exhausted:
         batches += bool(engine.runner.step())
+        clock.set(max(engine.shard.account.newest_ms.values(), default=0))
         if batches % _TICK_BATCHES == 0:
-            clock.set(max(engine.shard.account.newest_ms.values(), default=0))
             engine.evaluator.tick()
     records = engine.shard.account.consumed
     engine.close()

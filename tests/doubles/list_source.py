@@ -7,7 +7,7 @@ from itertools import groupby
 
 from monitor.errors import SourceError
 from monitor.events.contract import RecordKind
-from monitor.sources.protocol import Position, Slice
+from monitor.sources.protocol import WHOLE, Position, Slice
 
 
 class ListSource:
@@ -55,7 +55,10 @@ class ListSource:
             slices.append(Slice(partition, kind, [value for _, _, value in records], numbers, {"records": numbers[-1]}))
         return slices
 
-    def live_partitions(self) -> frozenset[str]:
+    def committed(self, positions: Mapping[str, Position]) -> None:
+        """Nothing to do: no log keeps positions beside the checkpoint's."""
+
+    def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
         """Partitions that may still deliver records."""
         return self._partitions if self._follow or self._left is None else frozenset(record[0] for record in self._left)
 

@@ -1,0 +1,60 @@
+"""A worker: one shard, and what takes its batches in and keeps it small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from monitor.pipeline.processor import Processor
+from monitor.pipeline.quarantine import QuarantineFile
+from monitor.pipeline.shard import Shard
+from monitor.pipeline.upkeep import Upkeep
+from monitor.sources.protocol import Slice
+from monitor.state.protocol import Changes
+
+
+class Worker:
+    """Takes the batches of one shard.
+
+    Args:
+        shard: The state.
+        processor: Takes a batch in.
+        upkeep: Runs after each batch.
+        quarantine: Confirmed at the end.
+
+    Attributes:
+        shard: As given.
+    """
+
+    def __init__(self, shard: Shard, processor: Processor, upkeep: Upkeep, quarantine: QuarantineFile) -> None:
+        self.shard = shard
+        self._processor = processor
+        self._upkeep = upkeep
+        self._quarantine = quarantine
+        self._whole = True
+
+    def process(self, slices: Sequence[Slice]) -> None:
+        """Take in a batch, all or nothing, then do a bounded amount of upkeep.
+
+        Raises:
+            CalmonError: What the join or the store could not do; the worker must not be used any more.
+        """
+        self._whole = False
+        self._processor.process(slices)
+        self._upkeep.run()
+        self._whole = True
+
+    def close(self) -> None:
+        """Note that the quarantine is written, and close the store."""
+        try:
+            # After a failure what is in memory is half a batch and must not be stored; the quarantine is put right at the next start.
+            if self._whole:
+                self._confirm()
+        finally:
+            self.shard.store.close()
+
+    def _confirm(self) -> None:
+        changes = Changes()
+        self._quarantine.confirm(changes)
+        if changes.delete_ranges:
+            self.shard.stage(changes, {})
+            self.shard.store.commit(changes)

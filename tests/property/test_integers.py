@@ -417,31 +417,48 @@ def test_a_running_window_is_the_sum_of_its_panes(
         play = Play(config, records, quarantine, begin_ms, follow=follow)
         moments_ms = accumulate((step_ms for _, step_ms, _ in walk), initial=begin_ms)
         for (batch, _, restart), now_ms in zip(walk, moments_ms, strict=False):
+            play.clock.set(now_ms)
             if batch:
                 play.feed(batch)
             if restart:
                 play.restart()
-            play.clock.set(now_ms)
             running = cells(play.engine.shard.advance(now_ms)[0])
             anew = cells(play.twin(quarantine.with_name("twin.ndjson")).shard.advance(now_ms)[0])
             # From when on panes are kept is stored with the next batch, so one of the two may still have what the other has not.
             assert all(mine == other for mine, other in zip(running, anew, strict=True) if mine is not None and other is not None)
 
 
-def prediction(version: int, predicted_at: int) -> bytes:
-    record = {"type": "prediction", "prediction_id": "p", "model": "m", "model_version": str(version), "predicted_at": predicted_at}
-    return json.dumps(record | {"confidence": 0.5, "predicted_class": "a"}).encode()
+@st.composite
+def streams(draw: st.DrawFn) -> list[tuple[str, bytes]]:
+    """Predictions at an even pace for days, each labelled after the same delay, in order of arrival."""
+    pace_ms = draw(st.sampled_from([HOUR_MS, 90 * MINUTE_MS, 3 * HOUR_MS]))
+    delay_ms = draw(st.sampled_from([0, HOUR_MS, DAY_MS]))
+    arrivals = []
+    for number in range(60):
+        at = START_MS + number * pace_ms
+        head: dict[str, object] = {"prediction_id": str(number), "model": "m", "model_version": "1"}
+        prediction = head | {"type": "prediction", "predicted_at": at, "confidence": 0.75, "predicted_class": "a"}
+        label = head | {"type": "label", "labelled_at": at + delay_ms, "label": "ab"[number % 2]}
+        arrivals += [(at, prediction), (at + delay_ms, label)]
+    return [("p0", json.dumps(record).encode()) for _, record in sorted(arrivals, key=lambda arrival: arrival[0])]
 
 
-def test_the_cap_of_versions_looks_no_further_back_than_a_partition() -> None:
-    """Whether old predictions of an id are still stored depends on the slowest partition; the outcome may not."""
-    many = [("p0", prediction(version, START_MS)) for version in range(64)]
-    later = [("p0", prediction(64, START_MS + 10 * DAY_MS))] * 2
-    slow = [("p1", json.dumps({"type": "label", "prediction_id": "q", "label": "a", "labelled_at": START_MS}).encode())]
-    fast = [("p1", json.dumps({"type": "label", "prediction_id": "q", "label": "b", "labelled_at": START_MS + 20 * DAY_MS}).encode())]
-    one_by_one = Manner([(1, False)], CLOCKS[0], True)
-    outcomes = []
-    for records in ([*many, *slow, *fast, *later], [*many, *later[:1], *slow, *fast, *later[1:]]):
-        with played(records, HOUR_MS, one_by_one) as play:
-            outcomes.append((play.dump(), counted(play.engine.shard.account, True)))
-    assert outcomes[0] == outcomes[1]
+STRIDES = st.lists(
+    st.tuples(st.sampled_from([1, 3, 8]), st.sampled_from([True, True, False]), st.sampled_from([0, 0, HOUR_MS])), min_size=12, max_size=40
+)
+
+
+@given(records=streams(), strides=STRIDES)
+@settings(max_examples=100)
+def test_a_running_window_follows_a_stream(records: list[tuple[str, bytes]], strides: list[tuple[int, bool, int]]) -> None:
+    """Minutes fold into hours, panes enter and leave, some ticks are missed: the same as read afresh from the store."""
+    with quarantine_file() as quarantine:
+        play = Play(make_config(DEFAULTS, MODELS, DAY_MS * 2), records, quarantine, START_MS)
+        for batch, ticks, ahead_ms in strides:
+            ahead = json.loads(records[min(play.fed + batch, len(records)) - 1][1])
+            now_ms = ahead.get("predicted_at", ahead.get("labelled_at")) + ahead_ms
+            play.clock.set(now_ms)
+            play.feed(batch)
+            if ticks:
+                running = cells(play.engine.shard.advance(now_ms)[0])
+                assert running == cells(play.twin(quarantine.with_name("twin.ndjson")).shard.advance(now_ms)[0])

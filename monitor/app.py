@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import gc
-import logging
-import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-
-from apscheduler.schedulers.background import BackgroundScheduler
 
 from monitor.clock import Clock
 from monitor.config import Config
-from monitor.errors import CalmonError
+from monitor.errors import StateError
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable
-from monitor.export.http import MetricsServer, Pages
+from monitor.export.quarantine_file import FileSink
+from monitor.export.quarantine_sink import Sink
+from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
+from monitor.kafka_options import client_options
 from monitor.pipeline.configured import layouts_of, window_specs
-from monitor.pipeline.pages import Rendered, render_snapshot
 from monitor.pipeline.processor import Processor
-from monitor.pipeline.quarantine import QuarantineFile
+from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.runner import Runner
 from monitor.pipeline.shard import Shard
-from monitor.pipeline.tick import Evaluator, Snapshot
+from monitor.pipeline.tick import Evaluator
 from monitor.pipeline.upkeep import Upkeep
 from monitor.pipeline.worker import Worker
+from monitor.sources.kafka import KafkaSource
+from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.ndjson import NdjsonSource
 from monitor.sources.protocol import WHOLE, Source
 from monitor.state.protocol import StateStore
-from monitor.state.rocks import RocksStore
+from monitor.state.rocks import MARKER, RocksStore
 
-log = logging.getLogger(__name__)
+_SHARD_PREFIX = "shard-"
 
 
 def nothing(point: str) -> None:
@@ -46,9 +44,10 @@ class Engine:
     Args:
         config: What to watch and how.
         clock: What windows are moved to.
-        source: Where records come from; by default the configured files.
+        source: Where records come from; by default what is configured.
         store: Where the state of an unsharded source is kept; by default the configured directory.
         reached: Told at each point of a checkpoint.
+        accept_loss: Whether to go on where a Kafka log no longer holds what was to be read next.
 
     Attributes:
         source: As given or built.
@@ -67,13 +66,14 @@ class Engine:
         source: Source | None = None,
         store: StateStore | None = None,
         reached: Callable[[str], None] = nothing,
+        accept_loss: bool = False,
     ) -> None:
         self._config = config
         self._clock = clock
         self._reached = reached
         self._store = store
         self._layout_of = layouts_of(config)
-        self.source = NdjsonSource(config.source.files, follow=config.source.follow) if source is None else source
+        self.source = _source(config, accept_loss) if source is None else source
         self.shards: list[Shard] = []
         self.runner = Runner(self.source, self._new_worker)
         for name in self._known_shards():
@@ -86,135 +86,82 @@ class Engine:
         (shard,) = self.shards
         return shard
 
+    def outboxes(self) -> list[Outbox]:
+        """Where each shard's refused records wait."""
+        return [worker.outbox for worker in list(self.runner.workers.values())]
+
     def close(self) -> None:
         """Finish the quarantine; close source and stores."""
         self.runner.close()
 
     def _known_shards(self) -> list[str]:
-        """Shards that there are before anything is read."""
-        return [WHOLE]
+        """Shards that there are before anything is read.
+
+        Raises:
+            StateError: The state was kept the other way round.
+        """
+        kafka = self._config.source.kafka
+        directory = Path(self._config.state.directory)
+        parts = sorted(directory.glob(f"{_SHARD_PREFIX}*"))
+        whole = (directory / MARKER).exists()
+        if kafka is None or kafka.shards == "one":
+            if parts:
+                raise StateError(
+                    f"{directory} holds a shard for each partition ({parts[0].name}, ...), the configuration wants one: "
+                    "set source.kafka.shards to partitions, or name another state.directory"
+                )
+            return [WHOLE]
+        if whole:
+            raise StateError(
+                f"{directory} holds one shard for everything, the configuration wants one for each partition: "
+                "set source.kafka.shards to one, or name another state.directory"
+            )
+        return [part.name.removeprefix(_SHARD_PREFIX) for part in parts]
 
     def _new_worker(self, name: str) -> Worker:
         config = self._config
         directory = Path(config.state.directory)
+        if name != WHOLE:
+            directory /= _SHARD_PREFIX + name
         store = RocksStore(directory) if self._store is None else self._store
         shard = Shard(store, self._layout_of, window_specs(config.windows))
         heads = HeadTable()
         horizon = Horizon(config.state.horizon_ms)
         history_ms = None if config.state.horizon_ms is None else config.state.history_ms
-        quarantine = QuarantineFile(Path(config.quarantine.file or directory / "quarantine.ndjson"), shard)
+        outbox = Outbox(shard, _sink(config, directory, name))
         decoder = Decoder(lambda model: config.model(model).classes, heads)
-        processor = Processor(shard, decoder, heads, horizon, quarantine, self._reached)
+        processor = Processor(shard, decoder, heads, horizon, outbox, self._reached)
         upkeep = Upkeep(shard, heads, horizon, history_ms, self._clock, lambda: self.source.live_partitions(name), self._reached)
         self.shards.append(shard)
-        return Worker(shard, processor, upkeep, quarantine)
+        return Worker(shard, processor, upkeep, outbox)
 
 
-class Service:
-    """`calmon run`: a consumer thread, a scheduled tick, and the HTTP server.
+def _source(config: Config, accept_loss: bool) -> Source:
+    kafka = config.source.kafka
+    if kafka is None:
+        return NdjsonSource(config.source.files, follow=config.source.follow)
+    settings = KafkaSettings(
+        bootstrap_servers=kafka.bootstrap_servers,
+        group_id=kafka.group_id,
+        predictions=kafka.predictions,
+        labels=kafka.labels,
+        single_shard=kafka.shards == "one",
+        options=client_options(kafka),
+        accept_loss=accept_loss,
+        client_id=f"{kafka.group_id}-worker",
+        poll_watchdog_s=kafka.poll_watchdog_ms / 1000,
+        start_timeout_s=kafka.start_timeout_ms / 1000,
+    )
+    return KafkaSource(settings)
 
-    Args:
-        config: What to watch, how often, and where to serve.
-        engine: Built from the same configuration.
-    """
 
-    def __init__(self, config: Config, engine: Engine) -> None:
-        self._engine = engine
-        self._host = config.http.address
-        self._tick_s = config.evaluation.tick_ms / 1000
-        self._rendered: Rendered = render_snapshot(engine.evaluator.snapshot)
-        self._stop = threading.Event()
-        self._ready = False
-        self._failure: BaseException | None = None
-        self._consumer = threading.Thread(target=self._consume, name="consumer", daemon=True)
-        self._scheduler = BackgroundScheduler(timezone="UTC")
-        self.server = MetricsServer(
-            config.http.address,
-            config.http.port,
-            Pages(lambda: self._rendered.metrics, lambda: self._rendered.status, self._readiness, self._health),
-        )
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """What the last tick saw."""
-        return self._engine.evaluator.snapshot
-
-    @property
-    def address(self) -> str:
-        """Host and port that are served, as in a URL."""
-        return f"[{self._host}]:{self.server.port}" if ":" in self._host else f"{self._host}:{self.server.port}"
-
-    def start(self) -> None:
-        """Listen, open the source, and begin to consume and to tick.
-
-        Raises:
-            CalmonError: The port is taken or the source cannot be opened; nothing is left running.
-        """
-        self.server.start()
-        try:
-            self._engine.runner.start()
-        except CalmonError:
-            self.server.close()
-            raise
-        self._consumer.start()
-        # The first tick at once, so that a restart leaves no gap; a late one is still a tick.
-        self._scheduler.add_job(
-            lambda: self._guard(self._tick),
-            "interval",
-            seconds=self._tick_s,
-            next_run_time=datetime.now(UTC),
-            misfire_grace_time=None,
-            max_instances=1,
-            coalesce=True,
-        )
-        self._scheduler.start()
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for `stop` or a failure; whether it came within `timeout_s`."""
-        return self._stop.wait(timeout_s)
-
-    def stop(self) -> None:
-        """Ask everything to end after the batch in work; returns at once."""
-        self._stop.set()
-
-    def close(self) -> None:
-        """Finish the batch in work, checkpoint, and release everything.
-
-        Raises:
-            CalmonError: What ended the consumer or the tick, if they did not end by `stop`; a fault of calmon's own is raised as it is.
-        """
-        self._stop.set()
-        self._scheduler.shutdown(wait=True)
-        self._consumer.join()
-        self.server.close()
-        try:
-            self._engine.close()
-        finally:
-            # The first failure is the one to tell; that the store then cannot be closed follows from it.
-            if self._failure is not None:
-                raise self._failure
-
-    def _consume(self) -> None:
-        # Batches make millions of short-lived objects without cycles: look for cycles seldom, and never among what is here now.
-        gc.freeze()
-        gc.set_threshold(100_000, 20, 20)
-        self._guard(lambda: self._engine.runner.run(self._stop))
-
-    def _tick(self) -> None:
-        self._rendered = render_snapshot(self._engine.evaluator.tick())
-        self._ready = True
-
-    def _guard(self, work: Callable[[], None]) -> None:
-        """Run a thread's work; whatever it raises ends the service, for gauges without it would be stale and look well."""
-        try:
-            work()
-        except BaseException as error:
-            self._failure = self._failure or error
-            self._stop.set()
-
-    def _readiness(self) -> tuple[bool, str]:
-        return (self._ready, "ready" if self._ready else "the first tick is still to come")
-
-    def _health(self) -> tuple[bool, str]:
-        alive = self._failure is None
-        return alive, "healthy" if alive else f"stopping: {self._failure}"
+def _sink(config: Config, directory: Path, shard: str) -> Sink:
+    """Where a shard's refused records go: the topic, else a file; each shard has a file of its own."""
+    kafka = config.source.kafka
+    if kafka is not None and config.quarantine.topic is not None:
+        options = {**client_options(kafka), "bootstrap_servers": list(kafka.bootstrap_servers)}
+        return TopicSink(options, config.quarantine.topic)
+    path = Path(config.quarantine.file or directory / "quarantine.ndjson")
+    if shard != WHOLE and config.quarantine.file is not None:
+        path = path.with_name(f"{path.stem}-{shard}{path.suffix}")
+    return FileSink(path)

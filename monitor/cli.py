@@ -9,12 +9,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 
 from monitor import __version__, commands
-from monitor.app import Service
 from monitor.errors import CalmonError
+from monitor.service import Service
 
 EXIT_INTERRUPTED = 130
 _SIGNAL_POLL_S = 0.2
@@ -31,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         130 after Ctrl-C.
     """
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    for chatty in ("apscheduler", "kafka"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     options = _parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
     try:
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_evaluate(commands_parser)
     _add_demo(commands_parser)
     _add_check(commands_parser)
+    _add_produce(commands_parser)
     schema = commands_parser.add_parser("schema", help="print the JSON Schema of an event")
     schema.set_defaults(run=lambda options: _print(commands.schema()))
     _add_state(commands_parser)
@@ -78,7 +80,12 @@ def _add_run(parsers: _Commands[argparse.ArgumentParser]) -> None:
         "finishes the batch in work and checkpoints; a second one ends at once, and the next start goes on from the last checkpoint.",
     )
     parser.add_argument("-c", "--config", required=True, metavar="FILE", help="configuration, see docs/configuration.md")
-    parser.set_defaults(run=lambda options: serve(commands.service(options.config)))
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on at the start of a Kafka log that no longer holds what was to be read next; what is lost is counted",
+    )
+    parser.set_defaults(run=lambda options: serve(commands.service(options.config, options.accept_loss)))
 
 
 def _add_evaluate(parsers: _Commands[argparse.ArgumentParser]) -> None:
@@ -115,10 +122,45 @@ def _add_check(parsers: _Commands[argparse.ArgumentParser]) -> None:
         "check",
         help="validate a configuration and say what it would watch and cost",
         description="Read a configuration, name every fault with its place, else say what would be watched and how many series it costs. "
-        "Starts nothing.",
+        "With source.kafka: reach the broker and say how the topics are partitioned and how long they are kept. Starts nothing.",
     )
     parser.add_argument("-c", "--config", required=True, metavar="FILE")
-    parser.set_defaults(run=lambda options: _print(commands.check(options.config)))
+    parser.set_defaults(run=lambda options: _print_all(commands.check(options.config)))
+
+
+def _add_produce(parsers: _Commands[argparse.ArgumentParser]) -> None:
+    parser = parsers.add_parser(
+        "produce",
+        help="send event files to Kafka topics",
+        description="Send the lines of NDJSON event files (.gz too, - for standard input) to two Kafka topics by their type: key = "
+        "prediction_id, record timestamp = event time (now where it cannot be read), value = the line as it is. A line without a readable "
+        "type or id is sent without a key, for calmon to refuse. Ctrl-C waits until what was sent is acknowledged and says how much that "
+        "was; a second one ends at once.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="NDJSON files in the order to send them")
+    parser.add_argument("--bootstrap", metavar="HOST:PORT[,...]", help="some of the cluster's brokers; default: those of the configuration")
+    parser.add_argument("--predictions", metavar="TOPIC", help="default: that of the configuration, else predictions")
+    parser.add_argument("--labels", metavar="TOPIC", help="default: that of the configuration, else labels")
+    parser.add_argument("-c", "--config", metavar="FILE", help="configuration: its source.kafka says how to log in, and the defaults above")
+    speed = parser.add_mutually_exclusive_group()
+    speed.add_argument("--rate", type=float, metavar="N", help="send N records a second; default: as fast as it goes")
+    speed.add_argument(
+        "--time-scale",
+        type=float,
+        metavar="X",
+        help="let event time pass X times as fast as real time, from the first event on; files are read side by side, by event time",
+    )
+    parser.add_argument(
+        "--create",
+        type=int,
+        metavar="PARTITIONS",
+        help="make topics that are missing, with so many partitions and retention.ms=-1: a broker deletes records by their timestamps, "
+        "which are event times here, so that with a retention it would delete old events as soon as they came",
+    )
+    parser.add_argument(
+        "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="of the batches; default: none"
+    )
+    parser.set_defaults(run=produce)
 
 
 def _add_state(parsers: _Commands[argparse.ArgumentParser]) -> None:
@@ -135,6 +177,12 @@ def _add_state(parsers: _Commands[argparse.ArgumentParser]) -> None:
 
 def _print(text: str) -> int:
     print(text)
+    return 0
+
+
+def _print_all(texts: Iterable[str]) -> int:
+    for text in texts:
+        print(text, flush=True)
     return 0
 
 
@@ -156,6 +204,11 @@ class _Signals:
             self.before_exit()
             os._exit(128 + number)
         self._received.append(number)
+
+    @property
+    def received(self) -> bool:
+        """Whether a signal came."""
+        return bool(self._received)
 
     def ended(self, service: Service, timeout_s: float) -> bool:
         """Wait at most so long; whether a signal came or the service stopped by itself."""
@@ -196,6 +249,18 @@ def show_demo(options: argparse.Namespace) -> int:
         signals.before_exit = demo.discard
         demo.run(lambda timeout_s: signals.ended(demo.service, timeout_s))
     return 0
+
+
+def produce(options: argparse.Namespace) -> int:
+    """Send event files to Kafka until they end or a signal does; 130 after a signal.
+
+    Raises:
+        CalmonError: What stood in the way.
+    """
+    signals = _Signals(signal.SIGINT, signal.SIGTERM)
+    text, code = commands.produce(options, lambda: signals.received)
+    _print(text)
+    return code
 
 
 if __name__ == "__main__":

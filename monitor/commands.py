@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
-from monitor.app import Engine, Service
+from monitor.app import Engine
 from monitor.clock import ManualClock, SystemClock
 from monitor.config import Config, QuarantineConfig, SourceConfig, StateConfig, WindowConfig
 from monitor.config_file import load_config
@@ -30,7 +31,8 @@ from monitor.metrics.evaluation import Block
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.report import account_report, models_report, whole_blocks
 from monitor.pipeline.shard import Shard
-from monitor.state.rocks import RocksStore
+from monitor.service import Service
+from monitor.state.rocks import MARKER, RocksStore
 
 if TYPE_CHECKING:
     from monitor.demo.show import Demo
@@ -43,12 +45,12 @@ def schema() -> str:
     return json.dumps(json_schema(), indent=2)
 
 
-def service(config_path: str) -> Service:
+def service(config_path: str, accept_loss: bool = False) -> Service:
     """The service of a configuration, built and not started."""
     config = load_config(config_path)
-    if not config.source.files:
-        raise ConfigError(["source.files: name at least one NDJSON file, or - for standard input"], config_path)
-    return Service(config, Engine(config, SystemClock()))
+    if not config.source.files and config.source.kafka is None:
+        raise ConfigError(["source.files: name at least one NDJSON file, or - for standard input, or set source.kafka"], config_path)
+    return Service(config, Engine(config, SystemClock(), accept_loss=accept_loss))
 
 
 def evaluate_files(options: argparse.Namespace) -> int:
@@ -103,13 +105,36 @@ def demo(options: argparse.Namespace) -> AbstractContextManager[Demo]:
     return demo(options.port, rate_ms)
 
 
-def check(config_path: str) -> str:
-    """Validate a configuration and say what it would watch and what that costs in series.
+def produce(options: argparse.Namespace, stopped: Callable[[], bool]) -> tuple[str, int]:
+    """Send event files to Kafka; what to print, and the exit code. See `calmon produce --help`.
+
+    Raises:
+        CalmonError: What is wrong with a word, a file or the broker.
+    """
+    from monitor.produce.command import run  # noqa: PLC0415 - only commands that need Kafka wait for its import
+
+    return run(options, stopped)
+
+
+def check(config_path: str) -> Iterator[str]:
+    """Validate a configuration; say what it would watch and what that costs in series, then what is at the broker, if it has one.
 
     Raises:
         ConfigError: With every fault.
+        CalmonError: The broker cannot be reached, or its topics cannot be watched.
     """
     config = load_config(config_path)
+    yield _what_it_watches(config, config_path)
+    if config.source.kafka is not None:
+        from monitor.broker.check import check_broker  # noqa: PLC0415 - only commands that need Kafka wait for its import
+
+        found = check_broker(config, config.source.kafka)
+        yield "\n".join(found.lines)
+        if found.faults:
+            raise CalmonError("kafka: " + "; ".join(found.faults))
+
+
+def _what_it_watches(config: Config, config_path: str) -> str:
     once = sum(1 for metric in CATALOGUE if not metric.per_bin)
     for_bin = sum(1 for metric in CATALOGUE if metric.per_bin)
     for_group = sum(1 for metric in CATALOGUE if metric.groups)
@@ -117,7 +142,10 @@ def check(config_path: str) -> str:
     lines.append("windows: " + ", ".join(_window_text(window) for window in config.windows))
     horizon = "none, nothing expires" if config.state.horizon_ms is None else format_duration(config.state.horizon_ms)
     lines.append(f"state: {config.state.directory}, horizon {horizon}")
-    lines.append(f"sources: {', '.join(config.source.files) or 'no files named'}{' (followed)' if config.source.follow else ''}")
+    kafka = config.source.kafka
+    topics = "" if kafka is None else f"topics {kafka.predictions} and {kafka.labels} at {','.join(kafka.bootstrap_servers)}"
+    files = f"{', '.join(config.source.files) or 'no files named'}{' (followed)' if config.source.follow else ''}"
+    lines.append(f"sources: {topics or files}")
     for name in [*sorted(config.models), None]:
         model = config.defaults if name is None else config.model(name)
         bins = model.bins if model.edges is None else len(model.edges) - 1
@@ -139,13 +167,16 @@ def state_digest(directory: str) -> str:
     Raises:
         StateError: There is no state, or it cannot be read.
     """
-    if not (Path(directory) / "CALMON").exists():
+    path = Path(directory)
+    found = [path] if (path / MARKER).exists() else sorted(part.parent for part in path.glob(f"*/{MARKER}"))
+    if not found:
         raise StateError(f"there is no calmon state in {directory}: name the configured state.directory")
-    store = RocksStore(Path(directory))
-    try:
-        return digest(dump([Shard(store, None, ())]))
-    finally:
-        store.close()
+    with contextlib.ExitStack() as stack:
+        stores = []
+        for part in found:
+            stores.append(RocksStore(part))
+            stack.callback(stores[-1].close)
+        return digest(dump([Shard(store, None, ()) for store in stores]))
 
 
 def _window_text(window: WindowConfig) -> str:

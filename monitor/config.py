@@ -6,28 +6,31 @@ YAML keys carry no unit (``length: 1h``), attributes do (``length_ms``). Files a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    Strict,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, Strict, ValidationInfo, field_validator
+
+from monitor.config_kafka import KafkaConfig, Topic
+from monitor.config_value import (
+    Count,
+    DurationMs,
+    Number,
+    PathText,
+    PositiveMs,
+    Section,
+    Text,
+    check_positive,
+    duration_ms,
+    empty_if_null,
+    repeated,
+    report_faults,
+    unique,
+    within,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
-
-from monitor.duration import DAY_MS, HOUR_MS, MINUTE_MS, format_duration, missing_unit, parse_duration
-
-FROM_FILE: Final[Mapping[str, bool]] = {"from_file": True}
-"""Validation context for values that people wrote: there a bare number is no duration and no time."""
+from monitor.duration import DAY_MS, HOUR_MS, MINUTE_MS, format_duration
 
 LONGEST_MINUTE_WINDOW_MS: Final = 6 * HOUR_MS
 """Windows up to this length move by minute panes, longer ones by hour panes."""
@@ -38,74 +41,12 @@ MAX_BINS: Final = 1000
 MIN_EDGES: Final = 2
 MAX_CLASSES: Final = 1000
 MAX_GROUP_VALUES: Final = 1000
-MAX_TEXT_LENGTH: Final = 256
 SHORTEST_TICK_MS: Final = 100
 FIRST_YEAR: Final = 2000
 LAST_YEAR: Final = 2099
 
 _WINDOW_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 _RFC3339: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-
-_NumberT = TypeVar("_NumberT", int, float)
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=False)
-
-
-def _faults(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
-    """Raise one error for every (place below the value at hand, message), if there are any."""
-    errors = [
-        InitErrorDetails(type=PydanticCustomError("fault", "{text}", {"text": text}), loc=place, input=None) for place, text in faults
-    ]
-    if errors:
-        raise ValidationError.from_exception_data("configuration", errors)
-
-
-def _repeated(values: Iterable[str]) -> list[int]:
-    seen: set[str] = set()
-    return [place for place, value in enumerate(values) if value in seen or seen.add(value)]  # type: ignore[func-returns-value]
-
-
-def _empty_if_null(value: object) -> object:
-    """Take a section whose keys are all commented out as an empty one."""
-    return {} if value is None else value
-
-
-def _within(low: _NumberT, high: _NumberT) -> AfterValidator:
-    def check(value: _NumberT) -> _NumberT:
-        if not low <= value <= high:
-            raise ValueError(f"must be {low} to {high}")
-        return value
-
-    return AfterValidator(check)
-
-
-def _check_text(value: str) -> str:
-    if not value:
-        raise ValueError("must not be empty")
-    if len(value) > MAX_TEXT_LENGTH:
-        raise ValueError(f"must be at most {MAX_TEXT_LENGTH} characters")
-    if _CONTROL.search(value):
-        raise ValueError("must hold no control characters or lone surrogates")
-    return value
-
-
-def _check_path(value: str) -> str:
-    if not value or "\0" in value:
-        raise ValueError("must be a path")
-    return value
-
-
-def _duration_ms(value: object, info: ValidationInfo) -> int:
-    if isinstance(value, str):
-        return parse_duration(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("must be a whole number with a unit (ms, s, m, h or d), such as 30d, 1h or 15s")
-    if info.context and value:
-        raise ValueError(missing_unit(value))
-    return value
 
 
 def _duration_or_none(value: object, info: ValidationInfo) -> int | None:
@@ -113,13 +54,7 @@ def _duration_or_none(value: object, info: ValidationInfo) -> int | None:
         return None
     if value is None:
         raise ValueError("must be a duration, or the word none for no limit")
-    return _duration_ms(value, info)
-
-
-def _check_positive(value: int | None) -> int | None:
-    if value == 0:
-        raise ValueError("must be longer than 0")
-    return value
+    return duration_ms(value, info)
 
 
 def _check_tick(value: int) -> int:
@@ -147,18 +82,12 @@ def _epoch_start_ms(value: object, info: ValidationInfo) -> int | None:
     return int(moment.timestamp()) * 1000
 
 
-def _unique(what: str) -> Callable[[tuple[str, ...] | None], tuple[str, ...] | None]:
-    def check(values: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        _faults(((place,), f"{what} is given twice") for place in _repeated(values or ()))
-        return values
-
-    return check
-
-
 def _check_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
     if len(groups) > MAX_GROUPS:
         raise ValueError(f"must be at most {MAX_GROUPS} attributes, {len(groups)} are given")
-    _faults(((place,), 'must not be "all": that is the segment of everything') for place, group in enumerate(groups) if group == "all")
+    report_faults(
+        ((place,), 'must not be "all": that is the segment of everything') for place, group in enumerate(groups) if group == "all"
+    )
     return groups
 
 
@@ -170,31 +99,39 @@ def _check_edges(edges: tuple[float, ...] | None) -> tuple[float, ...] | None:
     outside = [((place,), "must be 0 to 1") for place, edge in enumerate(edges) if not 0 <= edge <= 1]
     pairs = enumerate(pairwise(edges), start=1)
     falling = [((place,), "must be greater than the edge before it") for place, (before, edge) in pairs if not before < edge]
-    _faults(outside + falling)
+    report_faults(outside + falling)
     return tuple(edge + 0.0 for edge in edges)  # turns -0.0 into 0.0: equal edges must have equal bytes in the fingerprint
 
 
-Text = Annotated[str, Strict(), AfterValidator(_check_text)]
-PathText = Annotated[str, Strict(), AfterValidator(_check_path)]
-Count = Annotated[int, Strict()]
-Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
-DurationMs = Annotated[int, BeforeValidator(_duration_ms)]
-PositiveMs = Annotated[DurationMs, AfterValidator(_check_positive)]
-HorizonMs = Annotated[int | None, BeforeValidator(_duration_or_none), AfterValidator(_check_positive)]
+HorizonMs = Annotated[int | None, BeforeValidator(_duration_or_none), AfterValidator(check_positive)]
 
 
 _DEFAULT_HISTORY: Any = "90d"
 """As it is written, for it is validated like what people write: a longer horizon may ask for more."""
 
 
-class SourceConfig(_Section):
-    """Where events come from; `files` are read in the order given, ``-`` is standard input."""
+def _empty_from_file(value: object, info: ValidationInfo) -> object:
+    return {} if value is None and info.context else value
 
-    files: Annotated[tuple[PathText, ...], AfterValidator(_unique("the file"))] = ()
+
+class SourceConfig(Section):
+    """Where events come from: `files`, read in the order given (``-`` is standard input), or Kafka, never both."""
+
+    files: Annotated[tuple[PathText, ...], AfterValidator(unique("the file"))] = ()
     follow: Annotated[bool, Strict()] = False
+    kafka: Annotated[KafkaConfig | None, BeforeValidator(_empty_from_file)] = None
+
+    @field_validator("kafka")
+    @classmethod
+    def _kafka_or_files(cls, kafka: KafkaConfig | None, info: ValidationInfo) -> KafkaConfig | None:
+        if kafka is not None and info.data.get("files"):
+            raise ValueError("cannot stand beside files: leave one of the two out")
+        if kafka is not None and info.data.get("follow"):
+            raise ValueError("cannot stand beside follow, which is for files: a topic is always followed")
+        return kafka
 
 
-class StateConfig(_Section):
+class StateConfig(Section):
     """Where state is kept and for how long; `horizon_ms` None means that nothing expires, whatever `history_ms` says."""
 
     directory: PathText = "./state"
@@ -215,7 +152,7 @@ def _too_short(history_ms: int, needed_ms: int, rule: str) -> str:
     return f"history {format_duration(history_ms)} is too short by {short}: it must be at least {format_duration(needed_ms)} ({rule})"
 
 
-class WindowConfig(_Section):
+class WindowConfig(Section):
     """A run of panes ``[now - lag - length, now - lag)``, ends floored to its pane (minute up to 6 h, else hour)."""
 
     name: Annotated[str, Strict()]
@@ -239,37 +176,38 @@ class WindowConfig(_Section):
         return value
 
 
-class EvaluationConfig(_Section):
+class EvaluationConfig(Section):
     """How often windows move and gauges are computed."""
 
     tick_ms: Annotated[DurationMs, AfterValidator(_check_tick)] = Field(default=15_000, validation_alias="tick")
 
 
-class QuarantineConfig(_Section):
-    """Where refused records go; `file` None means ``quarantine.ndjson`` in the state directory."""
+class QuarantineConfig(Section):
+    """Where refused records go; without `topic` and `file` to ``quarantine.ndjson`` in the state directory."""
 
     file: PathText | None = None
+    topic: Topic | None = None
 
 
-class HttpConfig(_Section):
+class HttpConfig(Section):
     """Where ``/metrics`` is served; `port` 0 picks a free one."""
 
     address: Text = "127.0.0.1"
-    port: Annotated[Count, _within(0, 65535)] = 9779
+    port: Annotated[Count, within(0, 65535)] = 9779
 
 
-class ModelConfig(_Section):
+class ModelConfig(Section):
     """What calmon has to know of a model; `edges` or `bins`, never both: with `edges` set, `bins` has no meaning."""
 
     edges: Annotated[tuple[Number, ...] | None, AfterValidator(_check_edges)] = None
-    bins: Annotated[Count, _within(1, MAX_BINS)] = 15
+    bins: Annotated[Count, within(1, MAX_BINS)] = 15
     scheme: Literal["width", "mass"] = "width"
-    classes: Annotated[tuple[Text, ...] | None, AfterValidator(_unique("the class"))] = None
+    classes: Annotated[tuple[Text, ...] | None, AfterValidator(unique("the class"))] = None
     ood_threshold: Number | None = None
     ood_high_is: Literal["in_distribution", "out_of_distribution"] = "in_distribution"
-    confidence_threshold: Annotated[Number, _within(0, 1)] | None = None
-    groups: Annotated[tuple[Text, ...], AfterValidator(_check_groups), AfterValidator(_unique("the attribute"))] = ()
-    max_group_values: Annotated[Count, _within(1, MAX_GROUP_VALUES)] = 50
+    confidence_threshold: Annotated[Number, within(0, 1)] | None = None
+    groups: Annotated[tuple[Text, ...], AfterValidator(_check_groups), AfterValidator(unique("the attribute"))] = ()
+    max_group_values: Annotated[Count, within(1, MAX_GROUP_VALUES)] = 50
     epoch_start_ms: Annotated[int | None, BeforeValidator(_epoch_start_ms)] = Field(default=None, validation_alias="epoch_start")
 
     @field_validator("bins")
@@ -312,28 +250,44 @@ def _default_windows() -> tuple[WindowConfig, ...]:
     )
 
 
-ModelEntry = Annotated[ModelConfig, BeforeValidator(_empty_if_null)]
+ModelEntry = Annotated[ModelConfig, BeforeValidator(empty_if_null)]
 
 
-class Config(_Section):
+class Config(Section):
     """The whole configuration; without any key it watches every model with the defaults."""
 
-    source: Annotated[SourceConfig, BeforeValidator(_empty_if_null)] = SourceConfig()
-    state: Annotated[StateConfig, BeforeValidator(_empty_if_null)] = StateConfig()
+    source: Annotated[SourceConfig, BeforeValidator(empty_if_null)] = SourceConfig()
+    state: Annotated[StateConfig, BeforeValidator(empty_if_null)] = StateConfig()
     windows: tuple[WindowConfig, ...] = Field(default_factory=_default_windows, validate_default=True)
-    evaluation: Annotated[EvaluationConfig, BeforeValidator(_empty_if_null)] = EvaluationConfig()
-    quarantine: Annotated[QuarantineConfig, BeforeValidator(_empty_if_null)] = QuarantineConfig()
-    http: Annotated[HttpConfig, BeforeValidator(_empty_if_null)] = HttpConfig()
+    evaluation: Annotated[EvaluationConfig, BeforeValidator(empty_if_null)] = EvaluationConfig()
+    quarantine: Annotated[QuarantineConfig, BeforeValidator(empty_if_null)] = QuarantineConfig()
+    http: Annotated[HttpConfig, BeforeValidator(empty_if_null)] = HttpConfig()
     defaults: ModelEntry = ModelConfig()
-    models: Annotated[dict[Text, ModelEntry], BeforeValidator(_empty_if_null)] = Field(default_factory=dict)
+    models: Annotated[dict[Text, ModelEntry], BeforeValidator(empty_if_null)] = Field(default_factory=dict)
+
+    @field_validator("quarantine")
+    @classmethod
+    def _check_quarantine(cls, quarantine: QuarantineConfig, info: ValidationInfo) -> QuarantineConfig:
+        source = info.data.get("source")
+        if quarantine.topic is None or not isinstance(source, SourceConfig):
+            return quarantine
+        faults = []
+        if quarantine.file is not None:
+            faults.append("cannot stand beside file: leave one of the two out")
+        if source.kafka is None:
+            faults.append("needs source.kafka, the broker that the topic is on")
+        elif quarantine.topic in (source.kafka.predictions, source.kafka.labels):
+            faults.append("must be another topic than those that are read")
+        report_faults((("topic",), text) for text in faults[:1])
+        return quarantine
 
     @field_validator("windows")
     @classmethod
     def _check_windows(cls, windows: tuple[WindowConfig, ...], info: ValidationInfo) -> tuple[WindowConfig, ...]:
         if not 1 <= len(windows) <= MAX_WINDOWS:
             raise ValueError(f"must be 1 to {MAX_WINDOWS} windows, {len(windows)} are given")
-        repeated = _repeated(window.name for window in windows)
-        faults: list[tuple[tuple[str | int, ...], str]] = [((place, "name"), "must be unique") for place in repeated]
+        twice = repeated(window.name for window in windows)
+        faults: list[tuple[tuple[str | int, ...], str]] = [((place, "name"), "must be unique") for place in twice]
         state = info.data.get("state")
         if isinstance(state, StateConfig) and state.horizon_ms is not None:
             for place, window in enumerate(windows):
@@ -341,7 +295,7 @@ class Config(_Section):
                 rule = f"length {format_duration(window.length_ms)} + lag {format_duration(window.lag_ms)} + 1d"
                 if state.history_ms < needed_ms:
                     faults.append(((place,), f"state.{_too_short(state.history_ms, needed_ms, rule)}"))
-        _faults(faults)
+        report_faults(faults)
         return windows
 
     def model(self, name: str) -> ModelConfig:
@@ -352,6 +306,7 @@ class Config(_Section):
 
 SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "source": SourceConfig,
+    "source.kafka": KafkaConfig,
     "state": StateConfig,
     "windows": WindowConfig,
     "evaluation": EvaluationConfig,
@@ -363,12 +318,32 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
 """The model that holds each section's keys: for `windows` those of an item, for `models` those of an entry."""
 
 
+def section_at(place: tuple[str | int, ...]) -> str:
+    """Name the section that a place below the top lies in: ``source.kafka`` for one of its keys, ``windows`` for an item's."""
+    inner = ".".join(str(part) for part in place[:2])
+    return inner if inner in SECTIONS else str(place[0])
+
+
 def section_keys(section: str) -> list[str]:
     """List the keys of a section as they are written in YAML."""
     return [str(field.validation_alias or name) for name, field in SECTIONS[section].model_fields.items()]
 
 
 def config_keys() -> list[str]:
-    """List every key as a path: ``http.port``, ``windows[].length``, ``models.NAME.bins``."""
+    """List every key as a path: ``http.port``, ``source.kafka.group_id``, ``windows[].length``, ``models.NAME.bins``."""
     prefix = {"windows": "windows[]", "models": "models.NAME"}
-    return [f"{prefix.get(section, section)}.{key}" for section in SECTIONS for key in section_keys(section)]
+    keys = [(section, key) for section in SECTIONS for key in section_keys(section) if f"{section}.{key}" not in SECTIONS]
+    return [f"{prefix.get(section, section)}.{key}" for section, key in keys]
+
+
+def _is_secret(annotation: object) -> bool:
+    return annotation is SecretStr or any(_is_secret(part) for part in get_args(annotation))
+
+
+SECRETS: Final = frozenset(
+    (*section.split("."), name)
+    for section, model in SECTIONS.items()
+    for name, field in model.model_fields.items()
+    if _is_secret(field.annotation)
+)
+"""Places of the values that no message may show."""

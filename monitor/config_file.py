@@ -14,8 +14,9 @@ from typing import Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from monitor.config import FROM_FILE, SECTIONS, Config, config_keys, section_keys
+from monitor.config import SECRETS, SECTIONS, Config, config_keys, section_at, section_keys
 from monitor.config_tree import AFTER_ALL_LINES, MAX_BYTES, UNREADABLE, Faults, Node, Place, UnusableError, quote_hint, read_tree, shorten
+from monitor.config_value import FROM_FILE
 from monitor.errors import ConfigError
 
 OVERRIDE_PREFIX: Final = "CALMON__"
@@ -69,7 +70,7 @@ def parse_config(text: str, origin: str, environ: Mapping[str, str]) -> Config:
     Raises:
         ConfigError: Carries every fault, each with its path and its line or variable.
     """
-    faults = Faults()
+    faults = Faults(SECRETS)
     try:
         root = read_tree(text, faults, environ)
         if root.value is None:
@@ -99,14 +100,16 @@ def _override(root: dict[str, Node], environ: Mapping[str, str], faults: Faults)
         try:
             node = read_tree(environ[variable], faults, None, variable, place)
         except UnusableError as error:
-            faults.add(place, error.message, AFTER_ALL_LINES, variable)
+            message = "not YAML that is a text: quote it" if faults.secret(place) else error.message
+            faults.add(place, message, AFTER_ALL_LINES, variable)
             continue
         children: object = root
-        if place[1:]:
-            section = root.setdefault(place[0], Node(AFTER_ALL_LINES, variable, value={}))
-            if section.value is None:
-                section.value = {}
-            children = section.value
+        for part in place[:-1]:
+            if isinstance(children, dict):
+                section = children.setdefault(part, Node(AFTER_ALL_LINES, variable, value={}))
+                if section.value is None:
+                    section.value = {}
+                children = section.value
         if isinstance(children, dict):
             children[place[-1]] = node
 
@@ -133,7 +136,7 @@ def _validate(root: Node, faults: Faults) -> Config | None:
         place = _place(error)
         if place not in faults.places:
             node, nearest = _find(root, place)
-            faults.add_at(place, _message(error, place, node), nearest)
+            faults.add_at(place, _message(error, place, node, bool(faults.secret(place))), nearest)
     return None
 
 
@@ -149,7 +152,7 @@ def _place(error: ErrorDetails) -> Place:
     if last == "[key]":
         return tuple(above)
     # Of a value that is not in the file pydantic names the attribute instead of the key.
-    attribute = SECTIONS[str(above[0])].model_fields.get(str(last)) if above and error["type"] == "value_error" else None
+    attribute = SECTIONS[section_at(tuple(above))].model_fields.get(str(last)) if above and error["type"] == "value_error" else None
     return (*above, str(attribute.validation_alias or last) if attribute else last)
 
 
@@ -212,7 +215,7 @@ def _find(root: Node, place: Place) -> tuple[Node | None, Node]:
     return node, node
 
 
-def _message(error: ErrorDetails, place: Place, node: Node | None) -> str:
+def _message(error: ErrorDetails, place: Place, node: Node | None, secret: bool) -> str:
     kind = error["type"]
     if kind == "extra_forbidden":
         return _unknown_key(place)
@@ -223,7 +226,7 @@ def _message(error: ErrorDetails, place: Place, node: Node | None) -> str:
         message = str(context["error"])
     else:
         message = _MESSAGES.get(kind, error["msg"])
-    if node is None or not message.startswith("must"):
+    if node is None or secret or not message.startswith("must"):
         return message
     if kind == "string_type" and node.plain and node.text:
         return quote_hint(node)
@@ -235,8 +238,8 @@ def _message(error: ErrorDetails, place: Place, node: Node | None) -> str:
 
 
 def _unknown_key(place: Place) -> str:
-    key, section = str(place[-1]), str(place[0])
-    known = section_keys(section) if place[1:] else list(SECTIONS)
+    key = str(place[-1])
+    known = section_keys(section_at(place[:-1])) if place[1:] else list(Config.model_fields)
     nearest = get_close_matches(key, known, n=1) or [path for path in config_keys() if path.endswith(f".{key}")]
     return f"unknown key; did you mean {nearest[0]}?" if nearest else f"unknown key; known here: {', '.join(known)}"
 

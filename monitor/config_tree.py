@@ -55,13 +55,18 @@ class Node:
 
 @dataclass(slots=True)
 class Faults:
-    """The faults found so far, and the places that have one: a second complaint about the same value helps nobody."""
+    """The faults found so far, and the places that have one: a second complaint about the same value helps nobody.
 
+    `secrets` are the places whose values are not shown; what stands below one is named by it.
+    """
+
+    secrets: frozenset[tuple[str, ...]] = frozenset()
     found: list[tuple[int, str]] = field(default_factory=list)
     places: set[Place] = field(default_factory=set)
 
     def add(self, place: Place, message: str, line: int, where: str) -> None:
         """Note a fault at a place; `where` is the line or variable as people read it, `line` what faults are sorted by."""
+        place = self.secret(place) or place
         self.places.add(place)
         start = f"{path_text(place)}: " if place else ""
         self.found.append((line, f"{start}{message} ({where})" if where else f"{start}{message}"))
@@ -69,6 +74,14 @@ class Faults:
     def add_at(self, place: Place, message: str, node: Node) -> None:
         """Note a fault at a place, on the line of a node."""
         self.add(place, message, node.line, node.where)
+
+    def secret(self, place: Place) -> Place:
+        """Return the secret that a place is or lies in; empty if it is none."""
+        return next((secret for secret in self.secrets if place[: len(secret)] == secret), ())
+
+    def show(self, place: Place, text: str) -> str:
+        """Make a text from a place safe to print."""
+        return "..." if self.secret(place) else shorten(text)
 
     def in_order(self) -> list[str]:
         """List the faults by line."""
@@ -195,12 +208,14 @@ class _Reader:
 
     def _is_supported(self, event: Any, place: Place, node: Node) -> bool:
         if isinstance(event, yaml.AliasEvent):
-            self._faults.add_at(place, f"YAML aliases (*{shorten(str(event.anchor))}) are not supported: write the value out", node)
+            self._faults.add_at(
+                place, f"YAML aliases (*{self._faults.show(place, str(event.anchor))}) are not supported: write the value out", node
+            )
             return False
         if event.anchor is not None:
-            self._faults.add_at(place, f"YAML anchors (&{shorten(event.anchor)}) are not supported: leave it out", node)
+            self._faults.add_at(place, f"YAML anchors (&{self._faults.show(place, event.anchor)}) are not supported: leave it out", node)
         if event.tag is not None:
-            self._faults.add_at(place, f"YAML tags ({shorten(event.tag)}) are not supported: leave it out", node)
+            self._faults.add_at(place, f"YAML tags ({self._faults.show(place, event.tag)}) are not supported: leave it out", node)
         return event.tag is None
 
     def _sequence(self, place: Place, depth: int) -> list[Node]:
@@ -268,7 +283,7 @@ class _Reader:
             if match[1] is None:
                 return "${"
             if not (match[2] and _VARIABLE.fullmatch(match[1])):
-                problems.append(f"{shorten(match[0])} names no environment variable; write $${{ for ${{ itself")
+                problems.append(f"{self._faults.show(place, match[0])} names no environment variable; write $${{ for ${{ itself")
             elif match[1] not in environ:
                 problems.append(f"the environment variable {match[1]} is not set")
             return environ.get(match[1], "")

@@ -15,7 +15,7 @@ from monitor.clock import Clock
 from monitor.errors import SourceError
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable, Prediction, Record, Refusal
-from monitor.sources.protocol import WHOLE, Position, Slice
+from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
 from monitor.statistics.fixed_point import I64
 
 PACE_S = 0.2
@@ -119,6 +119,10 @@ class ReplaySource:
         self._caught_up = sum(ends) - sum(self._next) < max_records
         self._next = ends
         return slices
+
+    def status(self) -> SourceStatus:
+        """Nothing to tell: what cannot be read ends the run."""
+        return SourceStatus()
 
     def committed(self, positions: Mapping[str, Position]) -> None:
         """Nothing to do: no log keeps positions beside the checkpoint's."""

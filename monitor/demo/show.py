@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from monitor.app import Engine, Service
+from monitor.app import Engine
 from monitor.clock import ScaledClock
 from monitor.config import Config
 from monitor.config_file import load_config
@@ -22,6 +22,7 @@ from monitor.demo.replay import HoldingClock, Recording, ReplaySource, read_reco
 from monitor.demo.summary import latest_windows, lesson, progress_line, summary_lines, summary_rows, summary_table
 from monitor.duration import DAY_MS, HOUR_MS, SECOND_MS, format_duration
 from monitor.errors import CalmonError, SourceError
+from monitor.service import Service
 
 DATA = Path(__file__).parent / "data"
 CONFIG = DATA / "demo.yaml"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,6 +14,7 @@ from monitor.export import exposition
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.pipeline.account import DELAY_BOUNDS_S, Account
 from monitor.pipeline.tick import Snapshot
+from monitor.sources.protocol import SourceStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,16 @@ class Rendered:
     series: int
 
 
-def render_snapshot(snapshot: Snapshot) -> Rendered:
-    """Render a snapshot, once."""
+def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0) -> Rendered:
+    """Render a snapshot, how reading is going, and how many refused records wait for the quarantine, once."""
+    status = SourceStatus() if status is None else status
     families = exposition.series_families(snapshot.windows)
     series = exposition.count_samples(families)
     families += _account_families(snapshot.account)
+    families += _source_families(status)
+    families.append(
+        exposition.gauge("quarantine_waiting_records", "Refused records that are not in the quarantine yet.", (), [((), waiting)])
+    )
     families += [
         exposition.gauge(
             "clock_seconds", "What the clock showed at the last tick; rules compare with it.", (), [((), snapshot.now_ms / 1000)]
@@ -45,7 +52,7 @@ def render_snapshot(snapshot: Snapshot) -> Rendered:
         exposition.gauge("series_folded", "Series that the last tick summed into __other__.", (), [((), snapshot.folded)]),
         exposition.build_info(),
     ]
-    return Rendered(exposition.render(families), _status_page(snapshot, series), series)
+    return Rendered(exposition.render(families), _status_page(snapshot, status, series), series)
 
 
 def _account_families(account: Account) -> list[Metric]:
@@ -82,7 +89,32 @@ _STYLE = (
 _SHOWN = ("predictions", "completeness", "accuracy", "overconfidence", "ece", "ece_floor", "csr", "p_risk", "coverage", "selective_risk")
 
 
-def _status_page(snapshot: Snapshot, series: int) -> bytes:
+def _source_families(status: SourceStatus) -> list[Metric]:
+    def by_partition(values: Mapping[str, int]) -> list[tuple[tuple[str, ...], int]]:
+        return [((name,), value) for name, value in sorted(values.items())]
+
+    return [
+        exposition.gauge("source_ok", "1 while everything that should be read is being read.", (), [((), float(status.trouble is None))]),
+        exposition.gauge(
+            "source_lag_records", "Records of a log that are still to be read.", ("partition",), by_partition(status.lag_records)
+        ),
+        exposition.gauge(
+            "source_read_until_timestamp_seconds",
+            "The log's own time of the last record read.",
+            ("partition",),
+            [(labels, time_ms / 1000) for labels, time_ms in by_partition(status.read_until_ms)],
+        ),
+        exposition.counter("source_lost_records", "Records given up by --accept-loss.", ("partition",), by_partition(status.lost_records)),
+        exposition.counter(
+            "source_operations",
+            "What the source has done since the start.",
+            ("operation",),
+            [((name,), count) for name, count in sorted(status.counts.items())],
+        ),
+    ]
+
+
+def _status_page(snapshot: Snapshot, status: SourceStatus, series: int) -> bytes:
     shown = [metric for metric in CATALOGUE if metric.name in _SHOWN and not metric.per_bin]
     rows = []
     for window in snapshot.windows:
@@ -99,6 +131,8 @@ def _status_page(snapshot: Snapshot, series: int) -> bytes:
         for window in snapshot.windows
         for model in window.held_back
     ]
+    if status.trouble is not None:
+        notes.append(f"<p>Not everything is being read: {html.escape(status.trouble)}</p>")
     account = snapshot.account
     outcomes = ", ".join(f"{kind} {outcome} {count}" for (kind, outcome), count in sorted(account.outcomes.items()))
     head = "".join(f"<th>{name}</th>" for name in ("model", "version", "window", *(metric.name for metric in shown)))

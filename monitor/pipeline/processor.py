@@ -5,13 +5,14 @@ The steps of a checkpoint, in their order (the names are the points at which the
 1. `joined`: outcomes, rows, pane deltas and the next positions are known, in memory only.
 2. `committed`: all of it, and the refused records on their way to the quarantine, is in the store, in one write.
 3. `applied`: panes and windows in memory have it too.
-4. `drained`: the refused records are in the quarantine file; the next checkpoint takes them out of the outbox.
+4. `drained`: the refused records are in the quarantine, or wait for its broker; the next checkpoint takes them out of the outbox.
 
 Before 2 nothing of the batch happened; after it everything did.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from monitor.join.horizon import Horizon
 from monitor.join.row import Row, RowCodec
 from monitor.pipeline.joining import BatchJoin
 from monitor.pipeline.ledger import by_chunk
-from monitor.pipeline.quarantine import QuarantineFile, outbox_entry
+from monitor.pipeline.quarantine import Outbox, outbox_entry
 from monitor.pipeline.shard import Deltas, Shard
 from monitor.sources.protocol import Slice
 from monitor.state import keys
@@ -49,18 +50,16 @@ class Processor:
         decoder: Decodes records; shares `heads`.
         heads: Table of heads.
         horizon: The waiting rules.
-        quarantine: Takes the refused records once they are stored.
+        outbox: Delivers the refused records once they are stored.
         reached: Told at each point of a checkpoint.
     """
 
-    def __init__(
-        self, shard: Shard, decoder: Decoder, heads: HeadTable, horizon: Horizon, quarantine: QuarantineFile, reached: Reached
-    ) -> None:
+    def __init__(self, shard: Shard, decoder: Decoder, heads: HeadTable, horizon: Horizon, outbox: Outbox, reached: Reached) -> None:
         self._shard = shard
         self._decoder = decoder
         self._heads = heads
         self._horizon = horizon
-        self._quarantine = quarantine
+        self._outbox = outbox
         self._reached = reached
         self._codec = RowCodec()
         self._observer = Observer(shard.series, shard.layouts, shard.book.of)
@@ -76,7 +75,7 @@ class Processor:
         decoded = [self._decoder.decode_all(part.values, part.kind) for part in slices]
         join = BatchJoin(self._rows(decoded), self._heads, self._observer, self._shard.account, self._horizon)
         changes = Changes()
-        self._quarantine.confirm(changes)
+        self._outbox.confirm(changes)
         for part, records in zip(slices, decoded, strict=True):
             self._join(join, part, records, changes)
         self._count(join)
@@ -89,7 +88,7 @@ class Processor:
             self._observer.forget()
         self._shard.commit(changes, deltas, self._reached)
         self._reached("applied")
-        self._quarantine.drain()
+        self._outbox.drain()
         self._reached("drained")
 
     def _rows(self, decoded: list[list[Record]]) -> dict[str, Row]:
@@ -155,7 +154,10 @@ class Processor:
     def _refuse(self, refusal: Refusal, part: Slice, position: int, changes: Changes) -> None:
         self._shard.account.refuse(refusal.kind, refusal.reason)
         timestamp = part.timestamps_ms[position] if part.timestamps_ms else None
-        entry = outbox_entry(refusal, part.partition, part.offsets[position], timestamp, part.values[position])
+        key = part.keys[position] if part.keys else None
+        offset = part.offsets[position]
+        index = position - bisect_left(part.offsets, offset)
+        entry = outbox_entry(refusal, part.partition, offset, timestamp, part.values[position], key, index)
         changes.puts.append((keys.outbox(self._shard.outbox), entry))
         self._shard.outbox += 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 
 from monitor.pipeline.worker import Worker
@@ -11,6 +12,8 @@ from monitor.sources.protocol import Position, Slice, Source
 
 BATCH_RECORDS = 5_000
 _POLL_S = 0.2
+_REST_S = 1.0
+"""How long workers without a batch may keep the others waiting; those that are left have their turn at the next step."""
 
 
 class Runner:
@@ -65,6 +68,10 @@ class Runner:
         for shard, parts in by_shard.items():
             self.worker(shard).process(parts)
             self._source.committed({part.partition: part.next_position for part in parts})
+        began_s = time.monotonic()
+        for shard, worker in self.workers.items():
+            if shard not in by_shard and time.monotonic() - began_s < _REST_S:
+                worker.rest()
         return sum(len(part.values) for part in slices)
 
     def run(self, stop: threading.Event) -> None:

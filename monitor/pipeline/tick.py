@@ -52,6 +52,7 @@ class Snapshot:
         folded: Series that were folded into `__other__`.
         duration_s: How long the tick took.
         errors: Windows that could not be evaluated since the start.
+        shards: How many shards are merged.
     """
 
     now_ms: int
@@ -60,6 +61,7 @@ class Snapshot:
     folded: int = 0
     duration_s: float = 0.0
     errors: int = 0
+    shards: int = 0
 
 
 class Evaluator:
@@ -86,7 +88,7 @@ class Evaluator:
         """
         began = time.perf_counter()
         now_ms = self._clock.now_ms()
-        advanced = [shard.advance(now_ms) for shard in self._shards]
+        advanced = [shard.advance(now_ms) for shard in list(self._shards)]
         windows, folded = [], 0
         for views in zip(*(views for views, _ in advanced), strict=True):
             present = [view for view in views if view is not None]
@@ -94,9 +96,8 @@ class Evaluator:
                 values, count = self._evaluate(present)
                 windows.append(values)
                 folded += count
-        self.snapshot = Snapshot(
-            now_ms, windows, merge_accounts([account for _, account in advanced]), folded, time.perf_counter() - began, self._errors
-        )
+        account = merge_accounts([account for _, account in advanced])
+        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors, len(advanced))
         return self.snapshot
 
     def _evaluate(self, views: Sequence[WindowSums]) -> tuple[WindowValues, int]:

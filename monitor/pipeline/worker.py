@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from monitor.pipeline.processor import Processor
-from monitor.pipeline.quarantine import QuarantineFile
+from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.upkeep import Upkeep
 from monitor.sources.protocol import Slice
@@ -19,17 +19,18 @@ class Worker:
         shard: The state.
         processor: Takes a batch in.
         upkeep: Runs after each batch.
-        quarantine: Confirmed at the end.
+        outbox: Confirmed and closed at the end.
 
     Attributes:
         shard: As given.
+        outbox: As given.
     """
 
-    def __init__(self, shard: Shard, processor: Processor, upkeep: Upkeep, quarantine: QuarantineFile) -> None:
+    def __init__(self, shard: Shard, processor: Processor, upkeep: Upkeep, outbox: Outbox) -> None:
         self.shard = shard
         self._processor = processor
         self._upkeep = upkeep
-        self._quarantine = quarantine
+        self.outbox = outbox
         self._whole = True
 
     def process(self, slices: Sequence[Slice]) -> None:
@@ -43,6 +44,14 @@ class Worker:
         self._upkeep.run()
         self._whole = True
 
+    def rest(self) -> None:
+        """Between batches: try again to deliver refused records that had to wait.
+
+        Raises:
+            StateError: The store cannot be written.
+        """
+        self.outbox.drain()
+
     def close(self) -> None:
         """Note that the quarantine is written, and close the store."""
         try:
@@ -50,11 +59,12 @@ class Worker:
             if self._whole:
                 self._confirm()
         finally:
+            self.outbox.close()
             self.shard.store.close()
 
     def _confirm(self) -> None:
         changes = Changes()
-        self._quarantine.confirm(changes)
+        self.outbox.confirm(changes)
         if changes.delete_ranges:
             self.shard.stage(changes, {})
             self.shard.store.commit(changes)

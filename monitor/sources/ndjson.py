@@ -9,7 +9,7 @@ from typing import Protocol
 from monitor.errors import SourceError
 from monitor.sources.file_partition import FilePartition
 from monitor.sources.file_reader import ReadLimits
-from monitor.sources.protocol import WHOLE, Position, Slice
+from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
 from monitor.sources.stdin_partition import STDIN_NAME, StdinPartition
 
 DEFAULT_MAX_RECORD_BYTES = (1 << 20) + 1024
@@ -77,6 +77,10 @@ class NdjsonSource:
             if remaining_s <= 0:
                 return slices
             self._wait(remaining_s)
+
+    def status(self) -> SourceStatus:
+        """Nothing to tell: what cannot be read ends the run."""
+        return SourceStatus()
 
     def committed(self, positions: Mapping[str, Position]) -> None:
         """Nothing to do: no log keeps positions beside the checkpoint's."""

@@ -24,10 +24,12 @@ class Slice:
         partition: Name of the partition, stable across restarts (a file's path as configured, ``predictions-3``).
         kind: What the partition carries.
         values: The records' bytes as they were, without the line end.
-        offsets: One number a record for people who look for it: line number in a file (from 1), offset in Kafka.
+        offsets: One number a record for people who look for it: line number in a file (from 1), offset in Kafka. Ascending;
+            several events of one Kafka record have its offset, and come in one slice.
         next_position: Position after the last record of this slice.
         timestamps_ms: The log's own time of each record; empty where the log keeps none (files).
         shard: Whose state the records belong to: same-numbered partitions of both topics, or `all`.
+        keys: The records' keys as they were; empty where the log has none (files).
     """
 
     partition: str
@@ -37,6 +39,26 @@ class Slice:
     next_position: Position
     timestamps_ms: Sequence[int] = field(default=())
     shard: str = WHOLE
+    keys: Sequence[bytes | None] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """How reading is going, for the status page and the gauges.
+
+    Attributes:
+        trouble: Why not everything is being read; None if it is.
+        lag_records: Records that each partition's log holds beyond what was read, where that is known.
+        read_until_ms: The log's own time of the last record read of each partition, where it keeps one.
+        lost_records: Records that were given up on purpose, by partition.
+        counts: Totals since the start, by name.
+    """
+
+    trouble: str | None = None
+    lag_records: Mapping[str, int] = field(default_factory=dict)
+    read_until_ms: Mapping[str, int] = field(default_factory=dict)
+    lost_records: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -68,6 +90,10 @@ class Source(Protocol):
 
     def committed(self, positions: Mapping[str, Position]) -> None:
         """Be told what a checkpoint has just stored; only for whoever looks at the log's own commits, never needed again."""
+        ...
+
+    def status(self) -> SourceStatus:
+        """How reading is going; may be asked from any thread, and asks no one itself."""
         ...
 
     @property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 CHECKPOINT = b"!checkpoint"
 LAYOUTS = b"!layouts"
+QUARANTINE = b"!quarantine"
+"""How far the quarantine was when records were last confirmed, in its sink's own words."""
 
 ROW = b"r"
 

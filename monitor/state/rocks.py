@@ -20,7 +20,7 @@ from monitor.state.protocol import Changes
 FORMAT = 1
 """Raised when stored bytes change their meaning; see CHANGELOG, "State format"."""
 
-_MARKER = "CALMON"
+MARKER = "CALMON"
 _BEGUN = "CALMON.new"
 """The marker while the database is being made: a first start that was interrupted goes on from there."""
 _CACHE_BYTES = 32 << 20
@@ -134,7 +134,7 @@ def _options() -> Options:
 
 
 def _claim(directory: Path) -> None:
-    marker = directory / _MARKER
+    marker = directory / MARKER
     away = f"move it away (mv {directory} {directory}.old) or name another state.directory"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,7 @@ def _sign(directory: Path) -> None:
                 file.write(f"calmon-state {FORMAT}\n")
                 file.flush()
                 os.fsync(file.fileno())
-            begun.replace(directory / _MARKER)
+            begun.replace(directory / MARKER)
     except OSError as error:
         raise StateError(f"cannot use the state directory {directory}: {error}") from error
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from monitor.errors import SourceError
 from monitor.events.contract import RecordKind
-from monitor.sources.protocol import WHOLE, Position, Slice
+from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
 
 
 class ListSource:
@@ -54,6 +54,10 @@ class ListSource:
             numbers = [number + 1 for _, number, _ in records]
             slices.append(Slice(partition, kind, [value for _, _, value in records], numbers, {"records": numbers[-1]}))
         return slices
+
+    def status(self) -> SourceStatus:
+        """Nothing to tell: what cannot be read ends the run."""
+        return SourceStatus()
 
     def committed(self, positions: Mapping[str, Position]) -> None:
         """Nothing to do: no log keeps positions beside the checkpoint's."""

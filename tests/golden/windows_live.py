@@ -11,11 +11,12 @@ from typing import Any
 
 import yaml
 
-from monitor.app import Engine, Service
+from monitor.app import Engine
 from monitor.clock import ManualClock
 from monitor.config import MAX_WINDOWS, Config
 from monitor.config_file import parse_config
 from monitor.pipeline.pages import render_snapshot
+from monitor.service import Service
 from tests.golden.product import model_keys, process_gauge
 from tests.golden.stream import HOUR_MS, Check, Moments, event_lines
 

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 
 from monitor import cli
-from monitor.app import Engine, Service
+from monitor.app import Engine
 from monitor.clock import SystemClock
 from monitor.config_file import load_config
 from monitor.pipeline.tick import Snapshot
+from monitor.service import Service
 
 
 class PlantedError(Exception):

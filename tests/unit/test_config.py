@@ -12,6 +12,7 @@ from pydantic import ValidationError
 import monitor.config
 from monitor.config import SECTIONS, Config, HttpConfig, ModelConfig, SourceConfig, StateConfig, WindowConfig, config_keys
 from monitor.config_file import load_config, parse_config
+from monitor.config_kafka import KafkaConfig
 from monitor.duration import DAY_MS, HOUR_MS, MINUTE_MS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -104,10 +105,16 @@ def test_equal_edges_have_equal_bytes() -> None:
 
 
 def test_every_section_lists_its_keys() -> None:
-    assert set(SECTIONS) == set(Config.model_fields)
-    assert {"source.files", "state.horizon", "windows[].length", "http.port", "defaults.bins", "models.NAME.epoch_start"} <= set(
-        config_keys()
-    )
+    assert set(SECTIONS) == {*Config.model_fields, "source.kafka"}
+    assert {
+        "source.files",
+        "source.kafka.start_timeout",
+        "state.horizon",
+        "windows[].length",
+        "http.port",
+        "defaults.bins",
+        "models.NAME.epoch_start",
+    } <= set(config_keys())
     assert not [key for key in config_keys() if key.endswith("_ms")]
 
 
@@ -126,9 +133,12 @@ def test_documented_defaults_are_the_defaults() -> None:
     for key, default in _documented().items():
         if default in ("needed", "not set"):
             continue
-        section, _, name = key.partition(".") if "." in key else ("defaults", ".", key)
+        section, _, name = key.rpartition(".") if "." in key else ("defaults", ".", key)
         text = default.strip("`")
-        if section == "windows[]":
+        if section == "source.kafka":
+            got_kafka = parse_config(f"source: {{kafka: {{bootstrap_servers: [a:1], {name}: {text}}}}}", "doc", {}).source.kafka
+            assert got_kafka == KafkaConfig(bootstrap_servers=("a:1",)), key
+        elif section == "windows[]":
             got = parse_config(f"windows: [{{name: w, length: 1h, {name}: {text}}}]", "doc", {}).windows
             assert got == (WindowConfig(name="w", length_ms=HOUR_MS),), key
         else:
@@ -137,9 +147,11 @@ def test_documented_defaults_are_the_defaults() -> None:
 
 def test_keys_without_a_default_are_documented_as_such() -> None:
     documented = _documented()
-    assert {key for key, default in documented.items() if default == "needed"} == {"windows[].name", "windows[].length"}
+    needed = {"windows[].name", "windows[].length", "source.kafka.bootstrap_servers"}
+    assert {key for key, default in documented.items() if default == "needed"} == needed
     unset = {key for key in SECTIONS["models"].model_fields if getattr(ModelConfig(), key) is None}
-    expected = {key.removesuffix("_ms") for key in unset} | {"quarantine.file"}
+    expected = {key.removesuffix("_ms") for key in unset} | {"quarantine.file", "quarantine.topic"}
+    expected |= {f"source.kafka.{key}" for key, field in KafkaConfig.model_fields.items() if field.default is None}
     assert {key for key, default in documented.items() if default == "not set"} == expected
 
 
@@ -156,7 +168,13 @@ def test_the_example_shows_every_key_and_loads() -> None:
     assert config.defaults == ModelConfig()
     assert config.model("employment").classes == ("no", "yes")
     text = path.read_text(encoding="utf-8")
-    assert not [key for key in config_keys() if not re.search(rf"^ +(- )?{key.rpartition('.')[2]}: ", text, re.MULTILINE)]
+    assert not [key for key in config_keys() if not re.search(rf"^ +(- |#  )?{key.rpartition('.')[2]}: ", text, re.MULTILINE)]
+
+
+def test_the_example_loads_with_kafka_instead_of_files_too() -> None:
+    text = re.sub(r"^  #(?=kafka:|  )", "  ", (DOCS / "calmon.example.yaml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    config = parse_config(re.sub(r"^  (files|follow): .*$", "", text, flags=re.MULTILINE), "example", {})
+    assert config.source == SourceConfig(kafka=KafkaConfig(bootstrap_servers=("localhost:9092",)))
 
 
 def test_the_models_read_no_clock_and_no_environment() -> None:

@@ -113,7 +113,7 @@ def test_the_progress_line_fits(snapshot: Snapshot) -> None:
 def test_the_configuration_is_one_to_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "demo.yaml").write_bytes(CONFIG.read_bytes())
     monkeypatch.chdir(tmp_path)
-    said = commands.check("demo.yaml")
+    said = "\n".join(commands.check("demo.yaml"))
     assert "demo.yaml: valid" in said
     assert "model flights: 15 bins, groups group" in said
     assert "7d-mature (7d, lag 2d)" in said

@@ -1,0 +1,127 @@
+"""Security of a Kafka connection as kafka-python's clients want it; the files with secrets are read here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+from pydantic import SecretStr
+
+from monitor.config_kafka import KafkaConfig
+from monitor.errors import ConfigError
+
+ORIGIN = "configuration"
+
+
+class HiddenText(str):
+    """A secret as kafka-python wants it, a plain text; its representation does not show it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'...'"
+
+
+class TokenFile(AbstractTokenProvider):  # type: ignore[misc] # kafka-python ships no types
+    """Gives a file's content as the token, read at every login, so that whoever renews it needs not tell us.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigError: There is no token in it.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+        self.token()
+
+    def token(self) -> str:
+        """The token as it is now.
+
+        Raises:
+            ConfigError: The file cannot be read, or holds none.
+        """
+        return read_secret("sasl_token_file", self._path)
+
+
+def client_options(kafka: KafkaConfig) -> dict[str, object]:
+    """Options of kafka-python's clients that say how to connect: security, certificates, login.
+
+    Args:
+        kafka: The configuration; brokers, topics and timeouts are left to the caller.
+
+    Returns:
+        Options that any of the clients takes; secrets in them are `HiddenText`.
+
+    Raises:
+        ConfigError: A file that is named cannot be read; it names every one.
+    """
+    options: dict[str, object] = {"security_protocol": kafka.security_protocol}
+    faults: list[str] = []
+    for key in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
+        path = getattr(kafka, key)
+        if path is not None:
+            faults += _unreadable(key, path)
+            options[key] = path
+    try:
+        options |= _login(kafka)
+    except ConfigError as error:
+        faults += error.faults
+    try:
+        password = _secret(kafka.ssl_key_password, "ssl_key_password_file", kafka.ssl_key_password_file)
+        if password is not None:
+            options["ssl_password"] = password
+    except ConfigError as error:
+        faults += error.faults
+    if faults:
+        raise ConfigError(faults, ORIGIN)
+    return options
+
+
+def read_secret(key: str, path: str) -> HiddenText:
+    """Read a secret from the file that a key of `source.kafka` names, without the line end at its end.
+
+    Raises:
+        ConfigError: The file cannot be read, is empty, or holds more than a line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise _fault(key, path, "is no UTF-8 text") from None
+    except OSError as error:
+        raise _fault(key, path, f"cannot be read: {error.strerror or error}") from None
+    if not text or not text.isprintable():
+        raise _fault(key, path, "is empty" if not text else "holds more than one line of text")
+    return HiddenText(text)
+
+
+def _login(kafka: KafkaConfig) -> dict[str, object]:
+    if kafka.sasl_token_file is not None:
+        return {"sasl_mechanism": kafka.sasl_mechanism, "sasl_oauth_token_provider": TokenFile(kafka.sasl_token_file)}
+    if not kafka.sasl:
+        return {}
+    return {
+        "sasl_mechanism": kafka.sasl_mechanism,
+        "sasl_plain_username": kafka.sasl_username,
+        "sasl_plain_password": _secret(kafka.sasl_password, "sasl_password_file", kafka.sasl_password_file),
+    }
+
+
+def _secret(given: SecretStr | None, key: str, path: str | None) -> HiddenText | None:
+    if given is not None:
+        return HiddenText(given.get_secret_value())
+    return None if path is None else read_secret(key, path)
+
+
+def _unreadable(key: str, path: str) -> list[str]:
+    try:
+        with Path(path).open("rb"):
+            return []
+    except OSError as error:
+        return _fault(key, path, f"cannot be read: {error.strerror or error}").faults
+
+
+def _fault(key: str, path: str, problem: str) -> ConfigError:
+    return ConfigError([f"source.kafka.{key}: the file {path} {problem}"], ORIGIN)

@@ -1,0 +1,1 @@
+"""Event files into Kafka topics: `calmon produce`."""

@@ -122,7 +122,7 @@ def test_topic_made_anew_while_running(topics: Topics, accept_loss: bool) -> Non
 
 def test_counts_that_differ(kafka: Kafka) -> None:
     topics = Topics(kafka, predictions=3, labels=2)
-    with pytest.raises(SourceError, match=rf"{topics.predictions} has 3 partitions and topic {topics.labels} has 2.*single_shard"):
+    with pytest.raises(SourceError, match=rf"{topics.predictions} has 3 partitions and topic {topics.labels} has 2.*source.kafka.shards to one"):
         topics.source().start({})
 
 

@@ -121,10 +121,10 @@ class Service:
             self._stop.set()
 
     def _readiness(self) -> tuple[bool, str]:
-        if not self._ready:
-            return False, "the first tick is still to come"
         troubles = [self._engine.source.status().trouble, *(outbox.trouble for outbox in self._engine.outboxes())]
         told = "; ".join(dict.fromkeys(trouble for trouble in troubles if trouble is not None))
+        if not self._ready:
+            return False, told or "the first tick is still to come"
         return not told, told or "ready"
 
     def _health(self) -> tuple[bool, str]:

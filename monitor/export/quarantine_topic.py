@@ -23,6 +23,8 @@ from monitor.export.quarantine_sink import Entry, RefusedRecord, SinkAwayError
 
 _DELIVERY_S = 20.0
 _READ_S = 20.0
+_STILL_S = 2.0
+"""How long nothing may come: an open transaction hides what follows it, until its shard, which comes after this one, ends it."""
 _CLOSE_S = 2.0
 _PATIENCE: dict[str, object] = {
     "bootstrap_timeout_ms": 3_000,
@@ -150,6 +152,7 @@ class TopicSink:
         ends = self._ends()  # not what is committed at the moment: others' open transactions would hide what is ours
         found: set[tuple[bytes, ...]] = set()
         deadline = time.monotonic() + _READ_S
+        still_until = time.monotonic() + _STILL_S
         with self._consumer("read_committed") as consumer:
             wanted = {TopicPartition(self._topic, number): end for number, end in ends.items()}
             consumer.assign(list(wanted))
@@ -157,9 +160,12 @@ class TopicSink:
                 known = origin.ends.get(partition.partition, 0)
                 consumer.seek(partition, max(start, known) if known <= wanted[partition] else start)
             while any(consumer.position(partition, timeout_ms=0) < end for partition, end in wanted.items()):
-                if time.monotonic() > deadline:
-                    raise KafkaTimeoutError(f"the end of the topic could not be read in {_READ_S:g} s")
-                for records in consumer.poll(timeout_ms=200).values():
+                if time.monotonic() > min(deadline, still_until):
+                    raise KafkaTimeoutError("the end of the topic could not be read: a transaction may be open")
+                fetched = consumer.poll(timeout_ms=200)
+                if fetched:
+                    still_until = time.monotonic() + _STILL_S
+                for records in fetched.values():
                     for record in records:
                         fields = dict(record.headers)
                         if fields.get("state") == origin.state_id.encode():

@@ -103,7 +103,7 @@ class KafkaSource:
                     raise fenced(self._settings)
                 if not reader.backlog:
                     reader.fetch(max(0.0, deadline - time.monotonic()))
-                slices = reader.backlog.take(max_records, reader.parts)
+                slices = reader.take_unstored() + reader.backlog.take(max_records, reader.parts)
                 if slices or self.exhausted or time.monotonic() >= deadline:
                     return slices
 
@@ -155,7 +155,7 @@ class KafkaSource:
 
     @property
     def moved(self) -> Mapping[str, Position]:
-        """Positions that `accept_loss` has replaced: to be stored, or the next start without it would stop there again."""
+        """Positions that `accept_loss` has replaced; each comes in a slice without a record too, to be stored."""
         return {} if self._running is None else dict(self._running.reader.moved)
 
     @property

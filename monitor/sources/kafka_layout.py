@@ -144,3 +144,16 @@ def find_count_failure(
         if partitions > topic.partitions or (partitions != topic.partitions and not settings.single_shard):
             return count_failure(topic, partitions, settings)
     return None
+
+
+def find_gone(topics: Mapping[str, Topic], positions: Mapping[str, Position], settings: KafkaSettings) -> list[tuple[Part, Position]]:
+    """Partitions of the stored positions that a topic no longer has, with the positions that make them no reason to stop any more."""
+    found: list[tuple[Part, Position]] = []
+    for name, position in positions.items():
+        topic_name, _, number = name.rpartition("-")
+        topic = topics.get(topic_name)
+        if topic is not None and number.isdecimal() and int(number) >= topic.partitions != position.get("partitions"):
+            kind: RecordKind = "prediction" if topic_name == settings.predictions else "label"
+            part = Part(name, kind, WHOLE if settings.single_shard else number, topic)
+            found.append((part, {**position, "partitions": topic.partitions}))
+    return found

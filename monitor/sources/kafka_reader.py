@@ -22,10 +22,20 @@ from monitor.errors import SourceError
 from monitor.sources.kafka_assignment import Assignment
 from monitor.sources.kafka_backlog import Backlog
 from monitor.sources.kafka_client import Connection, TopicsAnswer
-from monitor.sources.kafka_layout import LogRange, Part, Topic, count_failure, find_count_failure, judge, lay_out, to_position
+from monitor.sources.kafka_layout import (
+    LogRange,
+    Part,
+    Topic,
+    count_failure,
+    find_count_failure,
+    find_gone,
+    judge,
+    lay_out,
+    to_position,
+)
 from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.kafka_unreadable import Unreadable, placeholder, unreadable
-from monitor.sources.protocol import Position
+from monitor.sources.protocol import Position, Slice
 
 _FETCH_RECORDS = 20_000
 """Most records taken from kafka-python at once: it hands out one partition after the other, the backlog all in turn."""
@@ -80,6 +90,7 @@ class Reader:
         self._ask_again_s = _ASK_AGAIN_S[0]
         self._missing_since: float | None = None
         self._complained: dict[str, float] = {}
+        self._unstored: list[Slice] = []
         self.backlog = Backlog()
         self.assignment = Assignment(self._consumer, lambda partition: self.backlog.delivered.get(partition, 0))
         self.parts: dict[TopicPartition, Part] = {}
@@ -113,6 +124,9 @@ class Reader:
             offset = None if stored is None else stored.get("offset")
             self.backlog.begin(partition, offset if isinstance(offset, int) else logs[partition].start)
             self._decide(partition, _Doubt(stored, 0, truncated=False), logs[partition])
+        if self._settings.accept_loss:
+            for part, position in find_gone(self._topics, positions, self._settings):
+                self._replace(part, position, 0)
 
     def settle(self) -> None:
         """Send newly assigned partitions to their offsets, and read doubtful ones on if that is right."""
@@ -162,6 +176,11 @@ class Reader:
         """Offset up to which everything was delivered, or is for nobody, as the records of aborted transactions."""
         return max(self.backlog.delivered[partition], self.reached.get(partition, 0))
 
+    def take_unstored(self) -> list[Slice]:
+        """Slices without a record, whose positions replace stored ones; each is taken once."""
+        unstored, self._unstored = self._unstored, []
+        return unstored
+
     def missing_topics(self) -> list[str]:
         """Topics that the cluster no longer has."""
         return sorted(self._gone)
@@ -196,11 +215,16 @@ class Reader:
             self._fail([part.shard], error)
             return
         if doubt.position is not None and to_position(part, beginning.offset) != doubt.position:
-            self.moved[part.name] = to_position(part, beginning.offset)
-            self.lost[part.name] = self.lost.get(part.name, 0) + beginning.lost
+            self._replace(part, to_position(part, beginning.offset), beginning.lost)
             _log.warning("kafka: %s goes on at offset %d: %d records known to be lost", part.name, beginning.offset, beginning.lost)
         self.backlog.begin(partition, beginning.offset)
         self.reached.pop(partition, None)
+
+    def _replace(self, part: Part, position: Position, lost: int) -> None:
+        """Accept a loss. The new position goes through the pipeline: else it would be stored only when a record follows."""
+        self.moved[part.name] = position
+        self.lost[part.name] = self.lost.get(part.name, 0) + lost
+        self._unstored.append(Slice(part.name, part.kind, (), (), position, shard=part.shard))
 
     def _read(self, partition: TopicPartition) -> None:
         part = self.parts.get(partition)

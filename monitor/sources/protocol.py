@@ -18,7 +18,7 @@ WHOLE = "all"
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Consecutive records of one partition, in its order.
+    """Consecutive records of one partition, in its order; none where only a new position is to be stored.
 
     Attributes:
         partition: Name of the partition, stable across restarts (a file's path as configured, ``predictions-3``).

@@ -39,7 +39,12 @@ def report_faults(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
 def repeated(values: Iterable[str]) -> list[int]:
     """Places of the values that stood before."""
     seen: set[str] = set()
-    return [place for place, value in enumerate(values) if value in seen or seen.add(value)]  # type: ignore[func-returns-value]
+    places = []
+    for place, value in enumerate(values):
+        if value in seen:
+            places.append(place)
+        seen.add(value)
+    return places
 
 
 def empty_if_null(value: object) -> object:

@@ -138,7 +138,7 @@ class _Listener(ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind without the standard library's reverse look-up of the host's name, which can hang for seconds."""
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment] # the stub allows bytes, as of a Unix socket
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Hand the connection to a thread, or refuse it when all are busy."""

@@ -23,8 +23,6 @@ DUPLICATE = "duplicate"
 CORRECTED = "corrected"
 WITHDRAWN = "withdrawn"
 STALE = "stale"
-REFUSED = "refused"
-OUTCOMES = (APPLIED, DUPLICATE, CORRECTED, WITHDRAWN, STALE, REFUSED)
 
 
 def covers(label: StoredLabel, head: Head) -> bool:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-GRACE_MS = 2 * 86_400_000
+from monitor.duration import DAY_MS
+
+GRACE_MS = 2 * DAY_MS
 """What a record may lie behind its partition beyond the horizon."""
 
 _ALWAYS = -(1 << 62)

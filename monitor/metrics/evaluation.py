@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.errors import CapacityError
 from monitor.metrics.catalogue import CATALOGUE, Metric, values
 from monitor.metrics.sums import Sums, mass_edges
 from monitor.names import ALL_VALUE, OTHER_VALUE
-from monitor.statistics.fixed_point import F64, I64
+from monitor.statistics.fixed_point import F64, I64, SAFE_EVENTS
 from monitor.statistics.layout import ALL, Layout
 from monitor.statistics.series import SeriesKey
 
@@ -36,11 +37,21 @@ class Block:
 
 
 def merge_cells(parts: Sequence[tuple[Sequence[SeriesKey], Sequence[I64]]]) -> dict[SeriesKey, I64]:
-    """Add up cells by series: of several shards, whose layouts are then the same."""
+    """Add up cells by series: of several shards, whose layouts are then the same.
+
+    Raises:
+        CapacityError: A series has so many predictions in all that its sums could have overflowed.
+    """
     merged: dict[SeriesKey, I64] = {}
     for keys, cells in parts:
         for key, cell in zip(keys, cells, strict=True):
             merged[key] = merged[key] + cell if key in merged else cell
+            # Position 0 of every cell counts predictions; each part was below the limit, so their sum is still right.
+            if int(merged[key][0]) > SAFE_EVENTS:
+                raise CapacityError(
+                    f"model {key.model} version {key.version}: more than {SAFE_EVENTS} predictions in one window over all shards, "
+                    "its sums could overflow; shorten the window"
+                )
     return merged
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from monitor.duration import DAY_MS
 from monitor.errors import StateError
 from monitor.events.contract import FUTURE_SLACK_MS
 from monitor.events.decode import Decoder
@@ -35,8 +36,6 @@ from monitor.state import keys
 from monitor.state.protocol import Changes
 from monitor.statistics.pane import HOUR, MINUTE, PaneSums, pane_sums
 from monitor.statistics.track import Observer
-
-DAY_MS = 86_400_000
 
 Reached = Callable[[str], None]
 """Called with the name of each point of a checkpoint; does nothing but in recovery tests."""
@@ -125,7 +124,12 @@ class Processor:
                 open_since = self._horizon.accepts_since(newest)
             elif at < open_since:
                 reason = "expired"
-            reason = reason or apply(record, open_since)
+            if reason is not None:
+                limit = timestamps[position] if reason == "future_time" else open_since
+                detail = f"{at} ms; the limit here is {limit} ms" + (" plus 5 minutes" if reason == "future_time" else "")
+                self._refuse(Refusal(reason, "prediction" if is_prediction else "label", detail), part, position, changes)
+                continue
+            reason = apply(record, open_since)
             if reason is not None:
                 self._refuse(Refusal(reason, "prediction" if is_prediction else "label"), part, position, changes)
             elif is_prediction:

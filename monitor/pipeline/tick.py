@@ -52,7 +52,6 @@ class Snapshot:
         folded: Series that were folded into `__other__`.
         duration_s: How long the tick took.
         errors: Windows that could not be evaluated since the start.
-        shards: How many shards are merged.
     """
 
     now_ms: int
@@ -61,7 +60,6 @@ class Snapshot:
     folded: int = 0
     duration_s: float = 0.0
     errors: int = 0
-    shards: int = 0
 
 
 class Evaluator:
@@ -97,7 +95,7 @@ class Evaluator:
                 windows.append(values)
                 folded += count
         account = merge_accounts([account for _, account in advanced])
-        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors, len(advanced))
+        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors)
         return self.snapshot
 
     def _evaluate(self, views: Sequence[WindowSums]) -> tuple[WindowValues, int]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from monitor.clock import Clock
+from monitor.duration import DAY_MS, HOUR_MS
 from monitor.events.record import HeadTable
 from monitor.join.horizon import Horizon
 from monitor.join.row import Row, RowCodec
@@ -20,8 +21,6 @@ from monitor.state import keys
 from monitor.state.protocol import Changes
 from monitor.statistics.pane import HOUR, MINUTE
 
-_DAY_MS = 86_400_000
-_HOUR_MS = 3_600_000
 _IDS_A_ROUND = 20_000
 """More than twice what a batch can create: each row is looked at when it is first due, and again if a label made it stay."""
 
@@ -90,9 +89,9 @@ class Upkeep:
         if not shard.newest_event_ms:
             return
         now_ms = min(self._clock.now_ms(), shard.newest_event_ms)
-        floor_ms = (now_ms - self._reach_ms[MINUTE.name] - _HOUR_MS) // MINUTE.chunk_ms * MINUTE.chunk_ms
+        floor_ms = (now_ms - self._reach_ms[MINUTE.name] - HOUR_MS) // MINUTE.chunk_ms * MINUTE.chunk_ms
         with shard.lock:
-            hours.raise_floor(now_ms - self._reach_ms[HOUR.name] - _DAY_MS)
+            hours.raise_floor(now_ms - self._reach_ms[HOUR.name] - DAY_MS)
             shard.minute_floor_ms = max(shard.minute_floor_ms, floor_ms)
             stored = minutes.chunks()
             if stored and stored[0] * MINUTE.chunk_ms < shard.minute_floor_ms:
@@ -126,7 +125,7 @@ class Upkeep:
         changes = Changes()
         again: dict[int, list[str]] = {}
         looked_at = 0
-        for due_key, packed in self._shard.store.scan(first, keys.due(slowest_ms // _DAY_MS + 1, 0)):
+        for due_key, packed in self._shard.store.scan(first, keys.due(slowest_ms // DAY_MS + 1, 0)):
             ids = msgspec.msgpack.decode(packed, type=list[str])
             changes.deletes.append(due_key)
             self._expire_listed(ids, slowest_ms, changes, again)
@@ -145,7 +144,7 @@ class Upkeep:
             row: Row = self._codec.from_bytes(data)
             done = done_ms(row, self._horizon)
             if done is None or done >= slowest_ms:
-                again.setdefault((done or slowest_ms) // _DAY_MS + 1, []).append(one)
+                again.setdefault((done or slowest_ms) // DAY_MS + 1, []).append(one)
             else:
                 forget_row(row, self._heads, self._horizon, self._shard.account)
                 changes.deletes.append(keys.row(one))

@@ -154,11 +154,6 @@ class KafkaSource:
         return {} if self._running is None else dict(self._running.reader.lost)
 
     @property
-    def moved(self) -> Mapping[str, Position]:
-        """Positions that `accept_loss` has replaced; each comes in a slice without a record too, to be stored."""
-        return {} if self._running is None else dict(self._running.reader.moved)
-
-    @property
     def connected(self) -> bool:
         """Whether a connection to a broker stands; a frozen broker's does until a request times out."""
         return self._running is not None and not self._closed and self._running.connection.connected

@@ -98,7 +98,6 @@ class Reader:
         self.reached: dict[TopicPartition, int] = {}
         self.failures: dict[str, SourceError] = {}
         self.lost: dict[str, int] = {}
-        self.moved: dict[str, Position] = {}
         self.polls = self.unreadable = 0
 
     def begin(self, positions: Mapping[str, Position]) -> None:
@@ -222,7 +221,6 @@ class Reader:
 
     def _replace(self, part: Part, position: Position, lost: int) -> None:
         """Accept a loss. The new position goes through the pipeline: else it would be stored only when a record follows."""
-        self.moved[part.name] = position
         self.lost[part.name] = self.lost.get(part.name, 0) + lost
         self._unstored.append(Slice(part.name, part.kind, (), (), position, shard=part.shard))
 

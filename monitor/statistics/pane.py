@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.duration import HOUR_MS, MINUTE_MS
 from monitor.errors import CapacityError
 from monitor.statistics.fixed_point import I64, SAFE_EVENTS
 from monitor.statistics.layout import ALL_BINS, ALL_SCALARS, GROUP_BINS, GROUP_SCALARS
@@ -45,8 +46,8 @@ class PaneLevel:
         return self.pane_ms * self.panes_per_chunk
 
 
-MINUTE = PaneLevel("m", 60_000, 60)
-HOUR = PaneLevel("h", 3_600_000, 24)
+MINUTE = PaneLevel("m", MINUTE_MS, 60)
+HOUR = PaneLevel("h", HOUR_MS, 24)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from monitor.config import LONGEST_MINUTE_WINDOW_MS
 from monitor.errors import CapacityError
 from monitor.statistics.fixed_point import I64, SAFE_EVENTS
 from monitor.statistics.pane import HOUR, MINUTE, PaneLevel, PaneSums, cell_sums
@@ -17,9 +18,6 @@ from monitor.statistics.series import Eviction, SeriesKey, SeriesTable
 
 ReadPanes = Callable[[PaneLevel, int, int], PaneSums]
 """Sums of the panes [first, end) of a level, as known now."""
-
-MINUTE_LIMIT_MS = 6 * 3_600_000
-"""Longest window that moves by the minute; longer ones move by the hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class WindowSpec:
     @property
     def level(self) -> PaneLevel:
         """Panes that it is made of."""
-        return MINUTE if self.length_ms <= MINUTE_LIMIT_MS else HOUR
+        return MINUTE if self.length_ms <= LONGEST_MINUTE_WINDOW_MS else HOUR
 
     def panes(self, now_ms: int) -> tuple[int, int]:
         """Panes [first, end) at a moment; the end is floor(now - lag)."""

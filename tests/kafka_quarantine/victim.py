@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from monitor.pipeline.upkeep import Upkeep
 from monitor.pipeline.worker import Worker
 from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
 from monitor.state.rocks import RocksStore
+from tests.recovery.attempts import LateKill, make_attempts
 
 PARTITION = "labels-0"
 RECORDS = 1_200
@@ -149,35 +149,12 @@ def attempt(plan: Mapping[str, Any], kill: Mapping[str, Any] | None) -> None:
     os.write(log, b"done\n")
 
 
-def kill_later(pid: int, log: Path, begun: int, kill: Mapping[str, Any]) -> None:
-    """Kill a child a moment after it has drained the outbox so many times, if it has not ended."""
-    while log.read_bytes()[begun:].count(b"drained") < kill["drained"]:
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            return
-        time.sleep(0.0005)
-    time.sleep(kill["then_s"])
-    os.kill(pid, signal.SIGKILL)
-
-
 def main(plan_path: str) -> int:
     """Make every attempt of a plan; 0 if each ended as planned."""
     plan = json.loads(Path(plan_path).read_bytes())
     log = Path(plan["log"])
     log.touch()
-    for kill in [*plan["kills"], None]:
-        begun = log.stat().st_size
-        pid = os.fork()
-        if pid == 0:
-            try:
-                attempt(plan, kill)
-            finally:
-                os._exit(0 if log.read_bytes().endswith(b"done\n") else 1)
-        if kill is not None and "drained" in kill:
-            kill_later(pid, log, begun, kill)
-        _, status = os.waitpid(pid, 0)
-        if status not in (0, signal.SIGKILL):
-            return 1
-    return 0
+    return make_attempts(plan["kills"], log, lambda kill: attempt(plan, kill), LateKill("drained", b"drained"))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ import json
 import os
 import signal
 import sys
-import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from monitor.export.quarantine_topic import TopicSink
 from monitor.sources.kafka import KafkaSource
 from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.protocol import Position, Slice
+from tests.recovery.attempts import LateKill, make_attempts
 from tests.recovery.victim import AFTER_EVERYTHING_MS, Log
 
 
@@ -134,48 +133,21 @@ def attempt(config: Config, log: Log, batch: int, kill: Mapping[str, Any] | None
     log.note("done")
 
 
-def kill_later(pid: int, log_path: Path, begun: int, kill: Mapping[str, Any], spared: int) -> None:
-    """Kill a child once it has begun so many batches, and a moment later; unless it is nearly done.
-
-    Args:
-        pid: The child, not yet waited for.
-        log_path: What it writes.
-        begun: Bytes of the log that others wrote.
-        kill: `batches` and `then_s`.
-        spared: As for `attempt`.
-    """
-    while log_path.read_bytes()[begun:].count(b"polled") < kill["batches"]:
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            return
-        time.sleep(0.0005)
-    time.sleep(kill["then_s"])
-    polled = [json.loads(line) for line in log_path.read_bytes().splitlines() if b"polled" in line]
-    if not polled or polled[-1]["left"] > spared:
-        os.kill(pid, signal.SIGKILL)
-
-
 def main(plan_path: str) -> int:
     """Make every attempt of a plan; 0 if each ended as planned."""
     plan = json.loads(Path(plan_path).read_bytes())
     config = load_config(plan["config"], {})
-    log_path = Path(plan["log"])
-    log = Log(log_path)
-    for kill in [*plan["kills"], None]:
-        begun = log_path.stat().st_size
-        pid = os.fork()
-        if pid == 0:
-            try:
-                attempt(config, log, plan["batch"], kill, plan["spared"])
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-        if kill is not None and "batches" in kill:
-            kill_later(pid, log_path, begun, kill, plan["spared"])
-        _, status = os.waitpid(pid, 0)
-        if status not in (0, signal.SIGKILL):
-            return 1
-    return 0
+    log = Log(Path(plan["log"]))
+
+    def spares(polled: Sequence[bytes]) -> bool:
+        return bool(polled) and bool(json.loads(polled[-1])["left"] <= plan["spared"])
+
+    return make_attempts(
+        plan["kills"],
+        Path(plan["log"]),
+        lambda kill: attempt(config, log, plan["batch"], kill, plan["spared"]),
+        LateKill("batches", b"polled", spares),
+    )
 
 
 if __name__ == "__main__":

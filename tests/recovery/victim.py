@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from monitor.config import Config
 from monitor.config_file import load_config
 from monitor.sources.ndjson import NdjsonSource
 from monitor.sources.protocol import Position, Slice
+from tests.recovery.attempts import LateKill, make_attempts
 
 AFTER_EVERYTHING_MS = 1_800_000_000_000
 """Later than any event of the stream, so that upkeep goes by event times alone."""
@@ -90,44 +90,21 @@ def attempt(config: Config, log: Log, batch: int, kill: Mapping[str, Any] | None
     log.note("done")
 
 
-def kill_later(pid: int, log_path: Path, begun: int, kill: Mapping[str, Any], spared_from: int) -> None:
-    """Kill a child once it has begun so many batches, and a moment later; unless it is nearly done.
-
-    Args:
-        pid: The child, not yet waited for.
-        log_path: What it writes.
-        begun: Bytes of the log that others wrote.
-        kill: `batches` and `then_s`.
-        spared_from: As for `attempt`.
-    """
-    while log_path.read_bytes()[begun:].count(b"polled") < kill["batches"]:
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            return
-        time.sleep(0.0005)
-    time.sleep(kill["then_s"])
-    polled = [json.loads(line) for line in log_path.read_bytes().splitlines() if b"polled" in line]
-    if polled[-1]["last"] < spared_from:
-        os.kill(pid, signal.SIGKILL)
-
-
 def main(plan_path: str) -> int:
     """Make every attempt of a plan; 0 if each ended as planned."""
     plan = json.loads(Path(plan_path).read_bytes())
     config = load_config(plan["config"], {})
-    log_path = Path(plan["log"])
-    log = Log(log_path)
-    for kill in [*plan["kills"], None]:
-        begun = log_path.stat().st_size
-        pid = os.fork()
-        if pid == 0:
-            attempt(config, log, plan["batch"], kill, plan["spared_from"])
-            os._exit(0)
-        if kill is not None and "batches" in kill:
-            kill_later(pid, log_path, begun, kill, plan["spared_from"])
-        _, status = os.waitpid(pid, 0)
-        if status not in (0, signal.SIGKILL):
-            return 1
-    return 0
+    log = Log(Path(plan["log"]))
+
+    def spares(polled: Sequence[bytes]) -> bool:
+        return bool(json.loads(polled[-1])["last"] >= plan["spared_from"])
+
+    return make_attempts(
+        plan["kills"],
+        Path(plan["log"]),
+        lambda kill: attempt(config, log, plan["batch"], kill, plan["spared_from"]),
+        LateKill("batches", b"polled", spares),
+    )
 
 
 if __name__ == "__main__":

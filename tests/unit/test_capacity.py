@@ -12,6 +12,7 @@ from monitor.app import Engine
 from monitor.clock import ManualClock
 from monitor.config_file import parse_config
 from monitor.errors import CapacityError
+from monitor.metrics.evaluation import merge_cells
 from monitor.pipeline.report import account_report
 from monitor.statistics import series
 from monitor.statistics.fixed_point import SAFE_EVENTS
@@ -43,6 +44,14 @@ def test_a_window_with_too_many_predictions_is_refused_and_says_which() -> None:
     window.apply(HOUR, counts(1))
     with pytest.raises(CapacityError, match="window 24h: a series has more than"):
         window.view(table)
+
+
+def test_shards_that_have_too_many_predictions_together_are_refused() -> None:
+    key = SeriesKey("m", "layout", "1", "all", "all")
+    half = np.array([SAFE_EVENTS // 2], dtype=np.int64)
+    assert merge_cells([([key], [half]), ([key], [half])])[key].tolist() == [SAFE_EVENTS]
+    with pytest.raises(CapacityError, match="model m version 1: more than 1073741824 predictions"):
+        merge_cells([([key], [half]), ([key], [half]), ([key], [np.ones(1, dtype=np.int64)])])
 
 
 def test_versions_beyond_the_limit_are_refused_and_known_ones_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Mapping
 from typing import Any
 
@@ -206,8 +205,3 @@ def test_no_password_is_ever_shown(before: str, after: str) -> None:
 
 def test_secrets_are_known_by_their_type() -> None:
     assert {("source", "kafka", "sasl_password"), ("source", "kafka", "ssl_key_password")} == SECRETS
-
-
-def test_a_configuration_survives_pickling() -> None:
-    config = parse_config(kafka_text(**{**SASL, "sasl_password_file": None, "sasl_password": SECRET}), "calmon.yaml", {})
-    assert pickle.loads(pickle.dumps(config)) == config  # noqa: S301 - our own

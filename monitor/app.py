@@ -15,7 +15,7 @@ from monitor.export.quarantine_sink import Sink
 from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
 from monitor.kafka_options import client_options
-from monitor.pipeline.configured import layouts_of, window_specs
+from monitor.pipeline.configured import exported_metrics, layouts_of, settings_of, window_specs
 from monitor.pipeline.processor import Processor
 from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.runner import Runner
@@ -78,7 +78,7 @@ class Engine:
         self.runner = Runner(self.source, self._new_worker)
         for name in self._known_shards():
             self.runner.worker(name)
-        self.evaluator = Evaluator(self.shards, clock)
+        self.evaluator = Evaluator(self.shards, clock, settings_of(config), exported_metrics(config))
 
     @property
     def shard(self) -> Shard:

@@ -20,14 +20,16 @@ from rich.table import Table
 
 from monitor.app import Engine
 from monitor.clock import ManualClock, SystemClock
-from monitor.config import Config, QuarantineConfig, SourceConfig, StateConfig, WindowConfig
+from monitor.config import Config, EvaluationConfig, QuarantineConfig, SourceConfig, StateConfig, WindowConfig
 from monitor.config_file import load_config
 from monitor.duration import format_duration, parse_duration
 from monitor.errors import CalmonError, ConfigError, StateError
 from monitor.events.contract import json_schema
 from monitor.events.instant import InstantError, epoch_ms
-from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.catalogue import FAMILIES, expanded
 from monitor.metrics.evaluation import Block
+from monitor.metrics.metric import Subject
+from monitor.pipeline.configured import exported_metrics, settings_of
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.report import account_report, models_report, whole_blocks
 from monitor.pipeline.shard import Shard
@@ -65,12 +67,13 @@ def evaluate_files(options: argparse.Namespace) -> int:
                 "state": StateConfig(directory=str(Path(directory) / "state"), horizon_ms=None),
                 "windows": () if window is None else (window,),
                 "quarantine": QuarantineConfig(),
+                "evaluation": EvaluationConfig(families=tuple(family.name for family in FAMILIES)),
             }
         )
         engine = Engine(config, ManualClock(at_ms))
         try:
             _read_all(engine)
-            blocks = whole_blocks([engine.shard]) if window is None else _window_blocks(engine)
+            blocks = whole_blocks([engine.shard], settings_of(config)) if window is None else _window_blocks(engine)
             report = {
                 "account": account_report(engine.shard.account),
                 "models": models_report(blocks),
@@ -135,9 +138,6 @@ def check(config_path: str) -> Iterator[str]:
 
 
 def _what_it_watches(config: Config, config_path: str) -> str:
-    once = sum(1 for metric in CATALOGUE if not metric.per_bin)
-    for_bin = sum(1 for metric in CATALOGUE if metric.per_bin)
-    for_group = sum(1 for metric in CATALOGUE if metric.groups)
     lines = [f"{config_path}: valid"]
     lines.append("windows: " + ", ".join(_window_text(window) for window in config.windows))
     horizon = "none, nothing expires" if config.state.horizon_ms is None else format_duration(config.state.horizon_ms)
@@ -147,18 +147,36 @@ def _what_it_watches(config: Config, config_path: str) -> str:
     files = f"{', '.join(config.source.files) or 'no files named'}{' (followed)' if config.source.follow else ''}"
     lines.append(f"sources: {topics or files}")
     for name in [*sorted(config.models), None]:
-        model = config.defaults if name is None else config.model(name)
-        bins = model.bins if model.edges is None else len(model.edges) - 1
-        base = once + for_bin * bins
-        groups = len(model.groups) * (model.max_group_values + 1) * for_group
-        windows = len(config.windows)
-        title = "any other model" if name is None else f"model {name}"
-        lines.append(
-            f"{title}: {bins} bins, groups {', '.join(model.groups) or 'none'}; series of each version: "
-            f"{base * windows} and at most {groups * windows} of groups"
-        )
+        lines.append(_what_a_model_costs(config, name))
     lines.append(f"budget: {SERIES_BUDGET} series a process")
     return "\n".join(lines)
+
+
+def _what_a_model_costs(config: Config, name: str | None) -> str:
+    """Series of each version by family, those of groups and classes at their most."""
+    model = config.defaults if name is None else config.model(name)
+    bins = model.bins if model.edges is None else len(model.edges) - 1
+    attributes, values = len(model.groups), len(model.groups) * (model.max_group_values + 1)
+    classes = model.max_group_values + 1 if model.classes is None else len(model.classes)
+    rows = {
+        Subject.BIN: bins,
+        Subject.POSITIVE: int(model.positive_class is not None),
+        Subject.CLASS: classes,
+        Subject.OWN: classes if model.classwise else int(model.positive_class is not None),
+        Subject.ATTRIBUTE: attributes,
+        Subject.VALUE: values,
+    }
+    chosen = exported_metrics(config)
+    costs = []
+    for family in FAMILIES:
+        metrics = [metric for metric in expanded(family) if metric in chosen]
+        series = sum(rows.get(metric.subject, 1) + values * metric.groups for metric in metrics) * len(config.windows)
+        costs.append((family.name, series if metrics else None))
+    parts = ", ".join(f"{family} {series}" for family, series in costs if series)
+    off = ", ".join(family for family, series in costs if series is None)
+    title = "any other model" if name is None else f"model {name}"
+    text = f"{title}: {bins} bins, groups {', '.join(model.groups) or 'none'}; series of each version at most "
+    return f"{text}{sum(series or 0 for _, series in costs)} ({parts}); not exported: {off or 'none'}"
 
 
 def state_digest(directory: str) -> str:
@@ -238,7 +256,9 @@ def _basis(engine: Engine, options: argparse.Namespace, blocks: Sequence[Block])
         "newest_label_ms": newest.get("label"),
         "at": options.at,
         "window": options.window,
-        "edges": {f"{key.model}@{key.version}": block.edges.tolist() for block in blocks for key in block.keys if key.segment == "all"},
+        "edges": {
+            f"{key.model}@{key.version}": block.edges.tolist() for block in blocks if block.subject is Subject.BIN for key in block.keys
+        },
         "late_pairs": engine.shard.account.ineligible,
     }
 

@@ -31,6 +31,7 @@ from monitor.config_value import (
     within,
 )
 from monitor.duration import DAY_MS, HOUR_MS, MINUTE_MS, format_duration
+from monitor.names import RESERVED_PREFIX
 
 LONGEST_MINUTE_WINDOW_MS: Final = 6 * HOUR_MS
 """Windows up to this length move by minute panes, longer ones by hour panes."""
@@ -41,6 +42,8 @@ MAX_BINS: Final = 1000
 MIN_EDGES: Final = 2
 MAX_CLASSES: Final = 1000
 MAX_GROUP_VALUES: Final = 1000
+MAX_GROUP_COUNT: Final = 1_000_000
+MAX_COST: Final = 1_000_000_000
 SHORTEST_TICK_MS: Final = 100
 FIRST_YEAR: Final = 2000
 LAST_YEAR: Final = 2099
@@ -85,9 +88,10 @@ def _epoch_start_ms(value: object, info: ValidationInfo) -> int | None:
 def _check_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
     if len(groups) > MAX_GROUPS:
         raise ValueError(f"must be at most {MAX_GROUPS} attributes, {len(groups)} are given")
-    report_faults(
-        ((place,), 'must not be "all": that is the segment of everything') for place, group in enumerate(groups) if group == "all"
-    )
+    own = 'must not begin with "__": such names are calmon\'s own'
+    faults = [((place,), 'must not be "all": that is the segment of everything') for place, group in enumerate(groups) if group == "all"]
+    faults += [((place,), own) for place, group in enumerate(groups) if group.startswith(RESERVED_PREFIX)]
+    report_faults(faults)
     return groups
 
 
@@ -177,9 +181,10 @@ class WindowConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """How often windows move and gauges are computed."""
+    """How often windows move and gauges are computed, and which families of metrics are exported beside the usual ones."""
 
     tick_ms: Annotated[DurationMs, AfterValidator(_check_tick)] = Field(default=15_000, validation_alias="tick")
+    families: Annotated[tuple[Text, ...], AfterValidator(unique("the family"))] = ()
 
 
 class QuarantineConfig(Section):
@@ -196,6 +201,14 @@ class HttpConfig(Section):
     port: Annotated[Count, within(0, 65535)] = 9779
 
 
+class CostsConfig(Section):
+    """What decisions cost, in any one unit: an accepted error, a prediction handed to people, and how often these are wrong."""
+
+    error: Annotated[Number, within(0, MAX_COST)] = 1.0
+    handoff: Annotated[Number, within(0, MAX_COST)] = 0.0
+    human_error: Annotated[Number, within(0, 1)] = 0.0
+
+
 class ModelConfig(Section):
     """What calmon has to know of a model; `edges` or `bins`, never both: with `edges` set, `bins` has no meaning."""
 
@@ -208,6 +221,12 @@ class ModelConfig(Section):
     confidence_threshold: Annotated[Number, within(0, 1)] | None = None
     groups: Annotated[tuple[Text, ...], AfterValidator(_check_groups), AfterValidator(unique("the attribute"))] = ()
     max_group_values: Annotated[Count, within(1, MAX_GROUP_VALUES)] = 50
+    min_group_count: Annotated[Count, within(1, MAX_GROUP_COUNT)] = 30
+    positive_class: Text | None = None
+    positive_edges: Annotated[tuple[Number, ...] | None, AfterValidator(_check_edges)] = None
+    classwise: Annotated[bool, Strict()] = False
+    temperature: Annotated[bool, Strict()] = False
+    costs: Annotated[CostsConfig, BeforeValidator(empty_if_null)] = CostsConfig()
     epoch_start_ms: Annotated[int | None, BeforeValidator(_epoch_start_ms)] = Field(default=None, validation_alias="epoch_start")
 
     @field_validator("bins")
@@ -313,6 +332,7 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "quarantine": QuarantineConfig,
     "http": HttpConfig,
     "defaults": ModelConfig,
+    "defaults.costs": CostsConfig,
     "models": ModelConfig,
 }
 """The model that holds each section's keys: for `windows` those of an item, for `models` those of an entry."""
@@ -320,6 +340,8 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
 
 def section_at(place: tuple[str | int, ...]) -> str:
     """Name the section that a place below the top lies in: ``source.kafka`` for one of its keys, ``windows`` for an item's."""
+    if place[0] == "models" and place[2:3] == ("costs",):
+        return "defaults.costs"
     inner = ".".join(str(part) for part in place[:2])
     return inner if inner in SECTIONS else str(place[0])
 
@@ -333,6 +355,8 @@ def config_keys() -> list[str]:
     """List every key as a path: ``http.port``, ``source.kafka.group_id``, ``windows[].length``, ``models.NAME.bins``."""
     prefix = {"windows": "windows[]", "models": "models.NAME"}
     keys = [(section, key) for section in SECTIONS for key in section_keys(section) if f"{section}.{key}" not in SECTIONS]
+    keys = [(section, key) for section, key in keys if (section, key) != ("models", "costs")]
+    keys += [("models.NAME.costs", key) for key in section_keys("defaults.costs")]
     return [f"{prefix.get(section, section)}.{key}" for section, key in keys]
 
 

@@ -8,7 +8,23 @@ ALL_VALUE = "all"
 OTHER_VALUE = "__other__"
 """Value under which the group values beyond the cap are summed."""
 
+CLASS_SEGMENT = "__class__"
+"""Internal segment: counts and confidence by predicted and by true class."""
+
+ONE_VS_REST_SEGMENT = "__one_vs_rest__"
+"""Internal segment: a class's own probability against "the label is this class"."""
+
+SCORE_SEGMENT = "__score__"
+"""Internal segment: OOD scores by what is known of the domain."""
+
+TEMPERATURE_SEGMENT = "__temperature__"
+"""Internal segment: likelihoods at a grid of temperatures, by split half."""
+
+RESERVED_PREFIX = "__"
+"""No group attribute may begin with it."""
+
 SERIES_LABELS = ("model", "model_version", "window", "segment", "value")
 BIN_LABEL = "bin"
+CLASS_LABEL = "class"
 IN_DISTRIBUTION = "id"
 """The `domain` that is in distribution; any other word is a kind of OOD."""

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from monitor.duration import DAY_MS
+from monitor.metrics.metric import Subject
 from monitor.names import ALL_VALUE
 from monitor.pipeline.tick import Snapshot
 
@@ -81,10 +82,10 @@ def summary_rows(snapshot: Snapshot) -> list[Row]:
     rows = []
     for window in snapshot.windows:
         found = []
-        for block in window.blocks:
+        for block in (one for one in window.blocks if one.subject is Subject.SERIES):
             for position, key in enumerate(block.keys):
                 if key.segment == ALL_VALUE:
-                    values = {metric.name: float(values[position]) for metric, values in block.scalars.items()}
+                    values = {metric.name: float(values[position]) for metric, values in block.values.items()}
                     defined = {name: value for name, value in values.items() if not math.isnan(value)}
                     found.append(Row(window.name, key.model, key.version, defined))
         rows += sorted(found, key=attrgetter("model", "version"))

@@ -18,7 +18,8 @@ from prometheus_client.registry import Collector
 from monitor import __version__
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evaluation import Block
-from monitor.names import BIN_LABEL, PREFIX, SERIES_LABELS
+from monitor.metrics.metric import Subject
+from monitor.names import ALL_VALUE, PREFIX
 from monitor.statistics.fixed_point import F64, I64
 
 
@@ -55,14 +56,12 @@ def series_families(windows: Sequence[NamedWindow]) -> list[Metric]:
     """One gauge family a metric of the catalogue that has any value; an undefined value has no sample."""
     families: list[Metric] = []
     for metric in CATALOGUE:
-        labels = (*SERIES_LABELS, BIN_LABEL) if metric.per_bin else SERIES_LABELS
-        family = GaugeMetricFamily(PREFIX + metric.gauge, metric.help, labels=labels)
+        family = GaugeMetricFamily(PREFIX + metric.gauge, metric.help, labels=metric.subject.labels)
         for window in windows:
             for block in window.blocks:
-                if metric in block.scalars:
-                    _add_scalars(family, window.name, block, block.scalars[metric])
-                elif metric in block.bins:
-                    _add_bins(family, window.name, block, block.bins[metric])
+                if metric in block.values:
+                    add = _add_bins if block.subject is Subject.BIN else _add_values
+                    add(family, window.name, block, block.values[metric])
         if family.samples:
             families.append(family)
     return families
@@ -113,10 +112,13 @@ def bin_names(edges: F64) -> list[str]:
 
 def _labels(window: str, block: Block) -> Iterator[list[str]]:
     for key in block.keys:
-        yield [key.model, key.version, window, key.segment, key.value]
+        if block.subject in (Subject.CLASS, Subject.OWN):
+            yield [key.model, key.version, window, ALL_VALUE, ALL_VALUE, key.value]
+        else:
+            yield [key.model, key.version, window, key.segment, key.value]
 
 
-def _add_scalars(family: GaugeMetricFamily, window: str, block: Block, values: F64 | I64) -> None:
+def _add_values(family: GaugeMetricFamily, window: str, block: Block, values: F64 | I64) -> None:
     for labels, value in zip(_labels(window, block), values.tolist(), strict=True):
         if not math.isnan(value):
             family.add_metric(labels, value)
@@ -126,4 +128,5 @@ def _add_bins(family: GaugeMetricFamily, window: str, block: Block, values: F64 
     names = bin_names(block.edges)
     for labels, row in zip(_labels(window, block), values.tolist(), strict=True):
         for name, value in zip(names, row, strict=True):
-            family.add_metric([*labels, name], value)
+            if not math.isnan(value):
+                family.add_metric([*labels, name], value)

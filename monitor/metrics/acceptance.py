@@ -14,6 +14,21 @@ DOMAINS = ("unknown", "id", "ood")
 """What can be known of a prediction's domain."""
 
 
+def decided(sums: Sums) -> I64:
+    """Predictions that were accepted or rejected."""
+    return sums.count("decided")
+
+
+def accepted(sums: Sums) -> I64:
+    """Predictions that were accepted."""
+    return sums.count("accepted")
+
+
+def labelled_accepted(sums: Sums) -> I64:
+    """Accepted predictions with a label."""
+    return sums.count("labelled_accepted")
+
+
 def completeness(sums: Sums) -> F64:
     """Share of predictions that have a label."""
     return divide(sums.count("labelled"), sums.count("predictions"))

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from monitor.metrics.interval import wilson
 from monitor.metrics.sums import Sums, divide
 from monitor.statistics.fixed_point import F64, PROBABILITY_BITS
 
@@ -70,3 +71,28 @@ def ece_floor_sd(sums: Sums) -> F64:
 def ece_z(sums: Sums) -> F64:
     """(ECE - floor)/sd: for ranking, not a p-value; NaN where the deviation is 0."""
     return divide(ece(sums) - ece_floor(sums), np.nan_to_num(ece_floor_sd(sums)))
+
+
+def bin_mean_confidence(sums: Sums) -> F64:
+    """C_b/n_b by report bin, shape (n, n_bins); NaN for an empty bin."""
+    return divide(sums.bins("confidence") / _ONE, sums.bins("labelled"))
+
+
+def bin_accuracy(sums: Sums) -> F64:
+    """K_b/n_b by report bin, shape (n, n_bins); NaN for an empty bin."""
+    return divide(sums.bins("correct"), sums.bins("labelled"))
+
+
+def bin_overconfidence(sums: Sums) -> F64:
+    """D_b/n_b by report bin, shape (n, n_bins); NaN for an empty bin."""
+    return divide(sums.deviation / _ONE, sums.bins("labelled"))
+
+
+def bin_accuracy_lower(sums: Sums) -> F64:
+    """Lower Wilson bound of each bin's accuracy, shape (n, n_bins); 0 for an empty bin, of which nothing is known."""
+    return np.nan_to_num(wilson(sums.bins("correct"), sums.bins("labelled"))[0], nan=0.0)
+
+
+def bin_accuracy_upper(sums: Sums) -> F64:
+    """Upper Wilson bound of each bin's accuracy, shape (n, n_bins); 1 for an empty bin, of which nothing is known."""
+    return np.nan_to_num(wilson(sums.bins("correct"), sums.bins("labelled"))[1], nan=1.0)

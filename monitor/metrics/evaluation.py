@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from monitor.errors import CapacityError
-from monitor.metrics.catalogue import CATALOGUE, Metric, values
-from monitor.metrics.sums import Sums, mass_edges
-from monitor.names import ALL_VALUE, OTHER_VALUE
+from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.metric import Metric, Subject
+from monitor.metrics.settings import Settings
+from monitor.metrics.sums import DEFAULT_SETTINGS, Sums, mass_edges
+from monitor.metrics.version import Version
+from monitor.names import ALL_VALUE, CLASS_SEGMENT, ONE_VS_REST_SEGMENT, OTHER_VALUE, RESERVED_PREFIX, SCORE_SEGMENT, TEMPERATURE_SEGMENT
 from monitor.statistics.fixed_point import F64, I64, SAFE_EVENTS
-from monitor.statistics.layout import ALL, Layout
+from monitor.statistics.layout import Layout
+from monitor.statistics.segment import CLASS, SCORE
 from monitor.statistics.series import SeriesKey
 
 STORED_FACTOR = 4
 """Group values that are stored for each one that is exported."""
+
+SettingsOf = Callable[[str], Settings]
+"""Settings of a model."""
+
+VersionName = tuple[str, str]
+"""Model and version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +36,16 @@ class Block:
     """Values of series that were evaluated together.
 
     Attributes:
-        keys: The series.
-        edges: Their report edges.
-        scalars: By metric: one value a series, NaN where undefined; shape (n,).
-        bins: By metric: one value a series and bin; shape (n, n_bins).
+        subject: What was computed.
+        keys: The series, one a row; of `Subject.CLASS` and `OWN` their value is the class.
+        edges: Report edges of the bins.
+        values: By metric: one value a series, NaN where undefined, shape (n,); of `Subject.BIN` shape (n, n_bins).
     """
 
+    subject: Subject
     keys: Sequence[SeriesKey]
     edges: F64
-    scalars: Mapping[Metric, F64 | I64]
-    bins: Mapping[Metric, F64 | I64]
+    values: Mapping[Metric, F64 | I64]
 
 
 def merge_cells(parts: Sequence[tuple[Sequence[SeriesKey], Sequence[I64]]]) -> dict[SeriesKey, I64]:
@@ -56,7 +68,7 @@ def merge_cells(parts: Sequence[tuple[Sequence[SeriesKey], Sequence[I64]]]) -> d
 
 
 def fold_groups(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]) -> tuple[dict[SeriesKey, I64], int]:
-    """Keep the largest group values of each attribute, by predictions and then by name; the rest goes to `__other__`.
+    """Keep the largest values of each attribute, and the largest classes, by count and then by name; the rest goes to `__other__`.
 
     Returns:
         The cells to export, and how many series were folded.
@@ -65,7 +77,7 @@ def fold_groups(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]) -
     kept: dict[SeriesKey, I64] = {}
     folded = 0
     for key, cell in cells.items():
-        if key.segment == ALL_VALUE:
+        if key.segment in (ALL_VALUE, SCORE_SEGMENT, TEMPERATURE_SEGMENT):
             kept[key] = cell
         else:
             attributes.setdefault(key[:4], []).append(key)
@@ -80,38 +92,124 @@ def fold_groups(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]) -
     return kept, folded
 
 
-def evaluate(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]) -> list[Block]:
-    """Every metric of the catalogue for every series.
+def evaluate(
+    cells: Mapping[SeriesKey, I64],
+    layouts: Mapping[str, Layout],
+    settings_of: SettingsOf = lambda model: DEFAULT_SETTINGS,
+    metrics: Sequence[Metric] = CATALOGUE,
+    previous: Mapping[VersionName, str] | None = None,
+) -> list[Block]:
+    """Metrics of every series.
 
     Args:
-        cells: Cells by series, each with at least one prediction.
+        cells: Cells by series, each with at least one event.
         layouts: Layouts by fingerprint.
+        settings_of: Settings by model.
+        metrics: Which ones.
+        previous: By version the one that its model had before.
     """
-    kinds: dict[tuple[str, bool], list[SeriesKey]] = {}
-    for key in sorted(cells):
-        kinds.setdefault((key.layout, key.segment == ALL_VALUE), []).append(key)
-    blocks = []
-    for (fingerprint, _), keys in kinds.items():
-        layout = layouts[fingerprint]
-        if layout.mass_bins is None:
-            edges = np.asarray(layout.report_edges, dtype=np.float64)
-            blocks.append(_block(keys, np.stack([cells[key] for key in keys]), layout, edges))
-            continue
-        for key in keys:
-            cell = cells[key]
-            shape = key.shape
-            labelled = cell[len(shape.scalars) + shape.bin("labelled") :: len(shape.bins)]
-            blocks.append(_block([key], cell[None, :], layout, mass_edges(labelled, layout.grid, layout.mass_bins)))
+    wanted: dict[Subject, list[Metric]] = {}
+    for metric in metrics:
+        wanted.setdefault(metric.subject, []).append(metric)
+    blocks = _series_blocks(cells, layouts, settings_of, wanted)
+    if any(subject not in (Subject.SERIES, Subject.BIN) for subject in wanted):
+        versions = _versions(cells, layouts, settings_of)
+        for key, version in versions.items():
+            before = (previous or {}).get((key.model, key.version))
+            known = versions.get(key._replace(version=before)) if before is not None else None
+            blocks += _version_blocks(key, version if known is None else version.after(known), wanted)
     return blocks
 
 
-def _block(keys: Sequence[SeriesKey], cells: I64, layout: Layout, edges: F64) -> Block:
+def _series_blocks(
+    cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf, wanted: Mapping[Subject, Sequence[Metric]]
+) -> list[Block]:
+    """Segment `all` and group values, all versions of a layout at once; equal-mass edges are each series' own."""
+    kinds: dict[tuple[str, bool, Settings], list[SeriesKey]] = {}
+    for key in sorted(cells):
+        if not key.segment.startswith(RESERVED_PREFIX):
+            kinds.setdefault((key.layout, key.segment == ALL_VALUE, settings_of(key.model)), []).append(key)
+    blocks = []
+    for (fingerprint, whole, settings), keys in kinds.items():
+        layout = layouts[fingerprint]
+        chosen = [metric for metric in wanted.get(Subject.SERIES, ()) if metric.groups or whole]
+        for rows in [keys] if layout.mass_bins is None else [[key] for key in keys]:
+            sums = _sums(rows, cells, layout, settings)
+            blocks.append(Block(Subject.SERIES, rows, sums.edges, {metric: metric.function(sums) for metric in chosen}))
+            if whole and Subject.BIN in wanted:
+                blocks.append(Block(Subject.BIN, rows, sums.edges, {metric: metric.function(sums) for metric in wanted[Subject.BIN]}))
+    return blocks
+
+
+def _sums(keys: Sequence[SeriesKey], cells: Mapping[SeriesKey, I64], layout: Layout, settings: Settings, edges: F64 | None = None) -> Sums:
+    """Sums of series of a kind, named after their values."""
     segment = keys[0].shape
-    sums = Sums(cells, layout, segment, edges)
-    metrics = [metric for metric in CATALOGUE if metric.groups or segment is ALL]
-    return Block(
-        keys,
-        edges,
-        {metric: values(metric, sums) for metric in metrics if not metric.per_bin},
-        {metric: values(metric, sums) for metric in metrics if metric.per_bin},
+    rows = np.stack([cells[key] for key in keys])
+    if segment is CLASS:
+        edges = np.empty(0)
+    elif edges is None and layout.mass_bins is not None:
+        labelled = Sums(rows, layout, segment, layout.edges(segment)).fine("labelled").sum(axis=0)
+        edges = mass_edges(labelled, layout.edges(segment), layout.mass_bins)
+    elif edges is None:
+        edges = np.asarray(layout.report_edges, dtype=np.float64)
+    return Sums(rows, layout, segment, edges, [key.value for key in keys], settings)
+
+
+def _versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf) -> dict[SeriesKey, Version]:
+    """Everything of each version, by the key of its segment `all`."""
+    versions = {}
+    for name, keys in groupby(sorted(cells), key=lambda one: (one.model, one.layout, one.version)):
+        segments: dict[str, list[SeriesKey]] = {}
+        for key in keys:
+            segments.setdefault(key.segment, []).append(key)
+        if ALL_VALUE not in segments:
+            continue  # labels alone leave counts by class behind; nothing is said of a version without a prediction
+        model, fingerprint, version = name
+        versions[SeriesKey(model, fingerprint, version, ALL_VALUE, ALL_VALUE)] = _version(
+            segments, cells, layouts[fingerprint], settings_of(model)
+        )
+    return versions
+
+
+def _version(segments: Mapping[str, Sequence[SeriesKey]], cells: Mapping[SeriesKey, I64], layout: Layout, settings: Settings) -> Version:
+    def sums(segment: str) -> Sums | None:
+        keys = segments.get(segment)
+        return None if keys is None else _sums(keys, cells, layout, settings)
+
+    positive = [key for key in segments.get(ONE_VS_REST_SEGMENT, ()) if key.value == settings.positive_class]
+    edges = np.asarray(layout.positive_edges, dtype=np.float64)
+    return Version(
+        _sums(segments[ALL_VALUE], cells, layout, settings),
+        sums(CLASS_SEGMENT),
+        sums(ONE_VS_REST_SEGMENT),
+        _sums(positive, cells, layout, settings, edges) if positive else None,
+        {name: _sums(keys, cells, layout, settings) for name, keys in segments.items() if name in layout.groups},
+        {key.value: cells[key][len(SCORE.scalars) :] for key in segments.get(SCORE_SEGMENT, ())},
+        {key.value: cells[key] for key in segments.get(TEMPERATURE_SEGMENT, ())},
     )
+
+
+def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, Sequence[Metric]]) -> list[Block]:
+    blocks = []
+
+    def add(subject: Subject, keys: Sequence[SeriesKey], source: Any, edges: F64) -> None:
+        found = {metric: np.atleast_1d(metric.function(source)) for metric in wanted.get(subject, ())}
+        if found:
+            blocks.append(Block(subject, keys, edges, found))
+
+    def rows(segment: str, sums: Sums) -> list[SeriesKey]:
+        return [key._replace(segment=segment, value=name) for name in sums.names]
+
+    add(Subject.VERSION, [key], version, version.everything.edges)
+    for subject, segment, sums in (
+        (Subject.CLASS, CLASS_SEGMENT, version.classes),
+        (Subject.OWN, ONE_VS_REST_SEGMENT, version.own),
+    ):
+        if sums is not None:
+            add(subject, rows(segment, sums), sums, sums.edges)
+    if version.positive is not None:
+        add(Subject.POSITIVE, [key], version.positive, version.positive.edges)
+    for attribute, sums in version.groups.items():
+        add(Subject.ATTRIBUTE, [key._replace(segment=attribute)], sums, sums.edges)
+        add(Subject.VALUE, rows(attribute, sums), sums, sums.edges)
+    return blocks

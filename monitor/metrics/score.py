@@ -6,8 +6,8 @@ import numpy as np
 
 from monitor.metrics.interval import normal_cdf
 from monitor.metrics.sums import Sums, divide
-from monitor.statistics.fixed_point import F64, LOG_BITS, PROBABILITY_BITS
-from monitor.statistics.observation import CSR_EPSILON
+from monitor.statistics.fixed_point import F64, I64, LOG_BITS, PROBABILITY_BITS
+from monitor.statistics.summand import CSR_EPSILON
 
 _ONE = float(1 << PROBABILITY_BITS)
 _LOG = float(1 << LOG_BITS)
@@ -37,6 +37,26 @@ def brier_multi(sums: Sums) -> F64:
 def nll_multi(sums: Sums) -> F64:
     """Mean -ln of the probability of the true class, nats, over used events with a vector."""
     return divide(sums.count("nll_multi") / _LOG, sums.count("vectors"))
+
+
+def nll_multi_clipped(sums: Sums) -> I64:
+    """Events whose probability was clipped in `nll_multi`."""
+    return sums.count("nll_multi_clipped")
+
+
+def unknown_class(sums: Sums) -> I64:
+    """Labels outside the vector of their prediction."""
+    return sums.count("unknown_class")
+
+
+def csr_clipped(sums: Sums) -> I64:
+    """Events with a confidence closer to 1 than 1e-6."""
+    return sums.count("clipped")
+
+
+def csr_clipped_errors(sums: Sums) -> I64:
+    """Wrong ones of the clipped events."""
+    return sums.count("clipped_errors")
 
 
 def csr(sums: Sums) -> F64:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from monitor.metrics.settings import Settings
 from monitor.statistics.fixed_point import F64, I64, LIMB_BITS, PROBABILITY_BITS, RATIO_BITS
-from monitor.statistics.layout import Layout, Segment
+from monitor.statistics.layout import Layout
+from monitor.statistics.segment import Segment
+from monitor.statistics.tie import tied
+
+DEFAULT_SETTINGS = Settings()
 
 _PROBABILITY = float(1 << PROBABILITY_BITS)
 _RATIO = float(1 << RATIO_BITS)
@@ -21,21 +28,37 @@ class Sums:
             (`fixed_point.SAFE_EVENTS`).
         layout: What the columns mean.
         segment: Which sums there are.
-        edges: Report edges, each an edge of the layout's grid.
+        edges: Report edges, each an edge of the segment's grid; empty for a segment without one over probabilities.
+        names: What tells the rows apart where they are values of an attribute or classes.
+        settings: What the model's configuration says about evaluation.
 
     Attributes:
         edges: As given.
+        names: As given.
+        settings: As given.
         has_ood_threshold: Whether the layout holds scores against a threshold.
     """
 
-    def __init__(self, cells: I64, layout: Layout, segment: Segment, edges: F64) -> None:
+    def __init__(
+        self,
+        cells: I64,
+        layout: Layout,
+        segment: Segment,
+        edges: F64,
+        names: Sequence[str] = (),
+        settings: Settings = DEFAULT_SETTINGS,
+    ) -> None:
         self.edges = edges
+        self.names = names
+        self.settings = settings
         self.has_ood_threshold = layout.ood_threshold is not None
         self._cells = cells
-        self._layout = layout
         self._segment = segment
-        self._starts = np.searchsorted(layout.grid, edges)
-        self._starts[-1] += edges[-1] < layout.grid[-1]  # the last bin is closed, see `grid.union_edges`
+        self._grid = layout.edges(segment) if len(edges) else edges
+        self._merged: dict[str, I64] = {}
+
+    def __len__(self) -> int:
+        return len(self._cells)
 
     def count(self, name: str) -> I64:
         """A scalar count, shape (n,)."""
@@ -50,13 +73,33 @@ class Sums:
         high, low = self.count(f"{name}_high"), self.count(f"{name}_low")
         return np.asarray((high * float(1 << LIMB_BITS) + low) / _RATIO, dtype=np.float64)
 
+    def fine(self, name: str) -> I64:
+        """A per-bin sum by grid bin, shape (n, n_grid_bins)."""
+        begin = len(self._segment.scalars) + self._segment.bin(name)
+        return self._cells[:, begin :: len(self._segment.bins)]
+
     def bins(self, name: str) -> I64:
         """A per-bin sum merged to the report bins, shape (n, n_bins)."""
-        first, last = int(self._starts[0]), int(self._starts[-1])
-        begin = len(self._segment.scalars) + self._segment.bin(name)
-        step = len(self._segment.bins)
-        fine = self._cells[:, begin + first * step : begin + (last - 1) * step + 1 : step]
-        return np.add.reduceat(fine, self._starts[:-1] - first, axis=1)
+        if name not in self._merged:
+            self._merged[name] = self.merged(name, self.edges)
+        return self._merged[name]
+
+    def merged(self, name: str, edges: F64) -> I64:
+        """A per-bin sum merged to other bins, each edge an edge of the grid, shape (n, len(edges) - 1)."""
+        starts = np.searchsorted(self._grid, edges)
+        starts[-1] += edges[-1] < self._grid[-1]  # the last bin is closed, see `grid.union_edges`
+        first, last = int(starts[0]), int(starts[-1])
+        return np.add.reduceat(self.fine(name)[:, first:last], starts[:-1] - first, axis=1)
+
+    @property
+    def grid(self) -> F64:
+        """Edges of the grid."""
+        return self._grid
+
+    @cached_property
+    def tied(self) -> NDArray[np.bool_]:
+        """Grid bins whose labelled events all have one and the same probability, shape (n, n_grid_bins)."""
+        return tied(self.fine("labelled"), self.fine("tie"), self.fine("tie_square"))
 
     @cached_property
     def used(self) -> I64:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from monitor.config import Config, WindowConfig
-from monitor.metrics.evaluation import STORED_FACTOR
+from monitor.errors import ConfigError
+from monitor.metrics.catalogue import FAMILIES, exported
+from monitor.metrics.evaluation import STORED_FACTOR, SettingsOf
+from monitor.metrics.metric import Metric
+from monitor.metrics.settings import Settings
 from monitor.pipeline.epochs import LayoutOf
 from monitor.statistics.layout import Layout, report_edges
 from monitor.windows.running import WindowSpec
@@ -34,7 +40,35 @@ def _layout(config: Config, model: str) -> Layout:
         confidence_threshold=one.confidence_threshold,
         groups=one.groups,
         stored_group_values=STORED_FACTOR * one.max_group_values,
+        positive_class=one.positive_class,
+        positive_edges=report_edges(one.bins, one.positive_edges),
+        classwise=one.classwise,
+        temperature=one.temperature,
     )
+
+
+def settings_of(config: Config) -> SettingsOf:
+    """Costs and least counts of each model, listed or not."""
+
+    @cache
+    def of_listed(model: str) -> Settings:
+        one = config.model(model)
+        return Settings(one.costs.error, one.costs.handoff, one.costs.human_error, one.min_group_count, one.positive_class)
+
+    return lambda model: of_listed(model if model in config.models else "")
+
+
+def exported_metrics(config: Config) -> tuple[Metric, ...]:
+    """Metrics that a tick computes.
+
+    Raises:
+        ConfigError: A family that there is not.
+    """
+    names = [family.name for family in FAMILIES]
+    unknown = [name for name in config.evaluation.families if name not in names]
+    if unknown:
+        raise ConfigError([f"evaluation.families: there is no family {unknown[0]}; there are {', '.join(names)}"], "configuration")
+    return exported(config.evaluation.families)
 
 
 def window_specs(windows: tuple[WindowConfig, ...]) -> list[WindowSpec]:

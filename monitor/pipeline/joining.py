@@ -16,11 +16,13 @@ from monitor.join.horizon import Horizon
 from monitor.join.row import Row, StoredLabel, StoredPrediction
 from monitor.pipeline.account import Account
 from monitor.statistics.observation import Flag
-from monitor.statistics.track import Observer, domain_flags
+from monitor.statistics.split import fits
+from monitor.statistics.track import DOMAINS, Observer, Track, domain_flags
 
 _CORRECT = int(Flag.CORRECT)
 _UNKNOWN_CLASS = int(Flag.UNKNOWN_CLASS)
 _SENT = {None: 0, False: int(Flag.SENT), True: int(Flag.SENT | Flag.SENT_ACCEPTED)}
+_DOMAIN = int(Flag.DOMAIN_ID | Flag.DOMAIN_OOD)
 _NO_SCORE = math.nan
 
 
@@ -53,6 +55,7 @@ class BatchJoin:
         self._earliest_ms = horizon.earliest_ms
         self._latest_ms = horizon.latest_ms
         self._prediction_waits_ms = horizon.prediction_done_ms(0)
+        self._id = ""  # of the record in work
         self.touched: dict[str, None] = {}
         self.created: list[tuple[str, int | None]] = []
         self.prediction_outcomes: list[str] = []
@@ -70,6 +73,7 @@ class BatchJoin:
             The reason if it is refused, else None.
         """
         head = new.head
+        self._id = new.prediction_id
         stored = StoredPrediction(head.packed, new.predicted_at, new.probabilities, new.predicted, new.ood_score, new.accepted)
         row = self.rows.get(new.prediction_id)
         label = None
@@ -111,6 +115,7 @@ class BatchJoin:
         Returns:
             The reason if it is refused, else None.
         """
+        self._id = new.prediction_id
         row = self.rows.get(new.prediction_id)
         if row is None:
             row = self.rows[new.prediction_id] = Row([], [])
@@ -195,8 +200,8 @@ class BatchJoin:
         probabilities = prediction.probabilities
         flags = track.flags | _SENT[prediction.accepted]
         squares = true_probability = 0.0
-        if scored_by is not None and scored_by.label is not None:
-            label = scored_by.label
+        label = None if scored_by is None else scored_by.label
+        if scored_by is not None and label is not None:
             if label == head.classes[prediction.predicted]:
                 flags |= _CORRECT
             if scored_by.domain is not None:
@@ -208,7 +213,14 @@ class BatchJoin:
                     true_probability = probabilities[head.classes.index(label)]
                 except ValueError:
                     flags |= _UNKNOWN_CLASS
+                if labelled_weight and (track.watched or track.vectors is not None):
+                    self._observe_vector(track, head, prediction, label, labelled_weight)
         score = prediction.ood_score
+        score_slot = -1
+        if score is None:
+            score = _NO_SCORE
+        elif all_weight:
+            score_slot = track.scores[DOMAINS[flags & _DOMAIN]]
         track.append(
             (
                 track.number,
@@ -217,11 +229,25 @@ class BatchJoin:
                 all_weight,
                 labelled_weight,
                 flags,
-                _NO_SCORE if score is None else score,
+                score,
                 squares,
                 true_probability,
+                track.classes[head.classes[prediction.predicted]],
+                -1 if label is None else track.classes[label],
+                score_slot,
             )
         )
+
+    def _observe_vector(self, track: Track, head: Head, prediction: StoredPrediction, label: str, weight: int) -> None:
+        """Add or take away a labelled prediction where classes' own probabilities or temperatures are watched."""
+        vector, predicted, at = prediction.probabilities, prediction.predicted, prediction.predicted_at
+        confidence = vector[predicted]
+        for index, slot in track.watched:
+            track.probabilities((slot, at, weight, vector[index], head.classes[index] == label, index == predicted, confidence))
+        if track.vectors is not None and label in head.classes:
+            reports = not fits(self._id)
+            true = head.classes.index(label)
+            track.vectors.append((track.halves[reports], at, weight, reports, true, predicted), vector)
 
     def _same_version(self, known: StoredPrediction, head: Head) -> bool:
         other = self._heads.unpack(known.head)

@@ -19,7 +19,7 @@ Chunks = Mapping[int, Sequence[PaneSums]]
 """New sums in parts, by the number of the chunk they lie in; the keys of each part ascend."""
 
 _MAX_DELTAS = 64
-_MIN_ABSORB_BYTES = 1 << 18
+_MIN_ABSORB_BYTES = 1 << 22
 _COMPACT_ENTRIES = 4096
 
 

@@ -12,6 +12,7 @@ from prometheus_client.core import Metric
 from monitor import __version__
 from monitor.export import exposition
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.metric import Subject
 from monitor.pipeline.account import DELAY_BOUNDS_S, Account
 from monitor.pipeline.tick import Snapshot
 from monitor.sources.protocol import SourceStatus
@@ -115,14 +116,14 @@ def _source_families(status: SourceStatus) -> list[Metric]:
 
 
 def _status_page(snapshot: Snapshot, status: SourceStatus, series: int) -> bytes:
-    shown = [metric for metric in CATALOGUE if metric.name in _SHOWN and not metric.per_bin]
+    shown = [metric for metric in CATALOGUE if metric.name in _SHOWN and metric.subject is Subject.SERIES]
     rows = []
     for window in snapshot.windows:
-        for block in window.blocks:
+        for block in (one for one in window.blocks if one.subject is Subject.SERIES):
             for position, key in enumerate(block.keys):
                 if key.segment == "all":
                     cells = [key.model, key.version, window.name]
-                    cells += [f"{block.scalars[metric][position]:.6g}".replace("nan", "&ndash;") for metric in shown]
+                    cells += [f"{block.values[metric][position]:.6g}".replace("nan", "&ndash;") for metric in shown]
                     rows.append(
                         "<tr>" + "".join(f"<td>{cell if cell == '&ndash;' else html.escape(cell)}</td>" for cell in cells) + "</tr>"
                     )

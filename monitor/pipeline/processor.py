@@ -181,10 +181,10 @@ class Processor:
         """What the batch adds to the panes of each level."""
         minutes: list[PaneSums] = []
         hours: list[PaneSums] = []
-        for rows, slots in self._observer.take():
+        for rows in self._observer.take():
             near = rows.event_time_ms >= self._shard.minute_floor_ms
-            minutes += pane_sums(rows, slots, MINUTE.pane_ms, np.flatnonzero(near))
-            hours += pane_sums(rows, slots, HOUR.pane_ms, np.flatnonzero(~near))
+            minutes += pane_sums(rows, MINUTE.pane_ms, np.flatnonzero(near))
+            hours += pane_sums(rows, HOUR.pane_ms, np.flatnonzero(~near))
         if self._shard.series.redirects:
             resolved = self._shard.series.resolved()
             minutes = [part.with_slots(resolved) for part in minutes]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from monitor.metrics.catalogue import BINS
-from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
-from monitor.metrics.interval import wilson
+from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
+from monitor.metrics.metric import Metric, Subject
 from monitor.names import ALL_VALUE
 from monitor.pipeline.account import Account
 from monitor.pipeline.shard import Shard
-from monitor.statistics.fixed_point import F64, I64
+from monitor.statistics.fixed_point import I64
 from monitor.statistics.pane import HOUR, PaneSums
 from monitor.statistics.series import SeriesKey
 
@@ -44,12 +43,12 @@ def _cells(shard: Shard, sums: PaneSums) -> tuple[list[SeriesKey], list[I64]]:
     return keys, cells
 
 
-def whole_blocks(shards: Sequence[Shard]) -> list[Block]:
+def whole_blocks(shards: Sequence[Shard], settings_of: SettingsOf) -> list[Block]:
     """Every metric over everything that was read, each model in its newest layout."""
     newest = {model: epochs[-1].layout for shard in shards for model, epochs in shard.epochs.items()}
     layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
     cells = {key: cell for key, cell in whole_cells(shards).items() if key.layout == newest[key.model]}
-    return evaluate(fold_groups(cells, layouts)[0], layouts)
+    return evaluate(fold_groups(cells, layouts)[0], layouts, settings_of)
 
 
 def models_report(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:
@@ -58,10 +57,11 @@ def models_report(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:
     for block in sorted(blocks, key=lambda one: one.keys[0].segment != ALL_VALUE):
         for position, key in enumerate(block.keys):
             report = models.setdefault(f"{key.model}@{key.version}", {})
-            for metric, values in block.scalars.items():
-                report[_name(metric.name, key)] = _plain(values[position])
-            if block.bins:
+            if block.subject is Subject.BIN:
                 report["bins"] = _bins(block, position)
+                continue
+            for metric, values in block.values.items():
+                report[_name(metric, key)] = _plain(values[position])
     return models
 
 
@@ -82,38 +82,26 @@ def account_report(account: Account) -> dict[str, Any]:
     }
 
 
-def _name(metric: str, key: SeriesKey) -> str:
-    """Golden name of a series' metric: `ece`, `group_ece[v]`, `rejection_rate[v]`, `group_ece[attribute=v]`."""
+def _name(metric: Metric, key: SeriesKey) -> str:
+    """Golden name of a series' metric: `ece`, `cw_f1[class]`, `group_ece[v]`, `rejection_rate[v]`, `group_ece[attribute=v]`."""
+    name, value = metric.name, key.value
+    if metric.subject in (Subject.CLASS, Subject.OWN):
+        return f"{name}[{value}]"
+    if metric.subject is Subject.ATTRIBUTE:
+        return name if key.segment == DEFAULT_ATTRIBUTE else f"{name}[{key.segment}]"
     if key.segment == ALL_VALUE:
-        return metric
-    value = key.value if key.segment == DEFAULT_ATTRIBUTE else f"{key.segment}={key.value}"
-    prefix = "" if metric.startswith("rejection_rate") else "group_"
-    return f"{prefix}{metric}[{value}]"
+        return name
+    prefix = "group_" if metric.subject is Subject.SERIES and not name.startswith("rejection_rate") else ""
+    return f"{prefix}{name}[{value if key.segment == DEFAULT_ATTRIBUTE else f'{key.segment}={value}'}]"
 
 
 def _bins(block: Block, position: int) -> list[dict[str, Any]]:
-    by_name: Mapping[str, F64 | I64] = {metric.name: block.bins[metric][position] for metric in BINS}
-    lower, upper = wilson(np.asarray(by_name["correct"]), np.asarray(by_name["count"]))
-    bins = []
-    for number in range(len(block.edges) - 1):
-        count = int(by_name["count"][number])
-        confidence = float(by_name["confidence_sum"][number]) / count if count else None
-        accuracy = int(by_name["correct"][number]) / count if count else None
-        bins.append(
-            {
-                "lo": float(block.edges[number]),
-                "hi": float(block.edges[number + 1]),
-                "predictions": int(by_name["predictions"][number]),
-                "count": count,
-                "correct": int(by_name["correct"][number]),
-                "mean_confidence": confidence,
-                "accuracy": accuracy,
-                "overconfidence": None if confidence is None or accuracy is None else confidence - accuracy,
-                "accuracy_lower": float(lower[number]) if count else 0.0,
-                "accuracy_upper": float(upper[number]) if count else 1.0,
-            }
-        )
-    return bins
+    """Report bins of a series, each with its edges."""
+    return [
+        {"lo": float(block.edges[number]), "hi": float(block.edges[number + 1])}
+        | {metric.name: _plain(values[position][number]) for metric, values in block.values.items()}
+        for number in range(len(block.edges) - 1)
+    ]
 
 
 def _plain(value: np.float64 | np.int64) -> float | int | None:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from monitor.clock import Clock
-from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
+from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
+from monitor.metrics.metric import Metric
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.shard import Shard
 from monitor.statistics.fixed_point import I64
@@ -68,11 +69,15 @@ class Evaluator:
     Args:
         shards: Whose windows are merged; all have the same ones.
         clock: What windows are moved to.
+        settings_of: Settings by model.
+        metrics: What is computed.
     """
 
-    def __init__(self, shards: Sequence[Shard], clock: Clock) -> None:
+    def __init__(self, shards: Sequence[Shard], clock: Clock, settings_of: SettingsOf, metrics: Sequence[Metric]) -> None:
         self._shards = shards
         self._clock = clock
+        self._settings_of = settings_of
+        self._metrics = metrics
         self._errors = 0
         # Counters go on where they were: a page that began at 0 after a restart would look like a burst of records.
         self.snapshot = Snapshot(clock.now_ms(), account=merge_accounts([shard.published for shard in shards]))
@@ -105,7 +110,7 @@ class Evaluator:
         folded_cells, folded = fold_groups(cells, layouts)
         blocks: list[Block] = []
         try:
-            blocks = evaluate(folded_cells, layouts)
+            blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics)
         except (ArithmeticError, ValueError, LookupError):
             # One broken window must not blank the page: it is absent, counted, and the log says why.
             self._errors += 1

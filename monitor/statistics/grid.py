@@ -13,6 +13,8 @@ from monitor.statistics.fixed_point import F64, I64
 OCTAVES = 20
 CALIBRATION_STEPS = 8
 """Steps an octave of the grid that calibration and the evidence tests merge from: 306 bins."""
+RANK_STEPS = 32
+"""Steps an octave of the grid that ranks come from: 1218 bins."""
 
 
 def equal_edges(bins: int) -> F64:

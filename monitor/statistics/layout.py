@@ -1,7 +1,6 @@
-"""What a cell of sums holds and where: the layout, part of which is each model's configuration.
+"""A model's layout: the bins, thresholds and groups of its configuration that decide what its sums mean.
 
-A cell is the sums of one series in one pane: a few scalars, then a block of sums for each bin of the model's grid. Sums
-of different layouts never merge, so everything that changes what a sum means is in the layout's fingerprint.
+Sums of different layouts never merge, so everything that changes what a sum means is in the layout's fingerprint.
 """
 
 from __future__ import annotations
@@ -15,85 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.statistics.fixed_point import F64
-from monitor.statistics.grid import CALIBRATION_STEPS, equal_edges, graded_edges, union_edges
+from monitor.statistics.grid import CALIBRATION_STEPS, RANK_STEPS, equal_edges, graded_edges, union_edges
+from monitor.statistics.score_grid import SCORE_BINS
+from monitor.statistics.segment import ALL, CLASS, GROUP, ONE_VS_REST, SCORE, TEMPERATURE, TEMPERATURES, Segment
 
-STATISTICS_VERSION = 1
-"""Raised whenever the lists below, a scale or a float expression changes: older sums then belong to another layout."""
+STATISTICS_VERSION = 2
+"""Raised whenever the lists of `statistics.segment`, a scale or a float expression changes: older sums then belong to another layout."""
 
-ALL_SCALARS = (
-    "predictions",
-    "confidence_only",
-    "labelled",
-    "decided",
-    "accepted",
-    "labelled_decided",
-    "labelled_accepted",
-    "labelled_accepted_errors",
-    "scored_unknown_rejected",
-    "scored_unknown_accepted",
-    "scored_id_rejected",
-    "scored_id_accepted",
-    "scored_ood_rejected",
-    "scored_ood_accepted",
-    "nll",
-    "nll_clipped",
-    "vectors",
-    "probability_squares",
-    "true_probability",
-    "nll_multi",
-    "nll_multi_clipped",
-    "unknown_class",
-    "inverse_high",
-    "inverse_low",
-    "odds_high",
-    "odds_low",
-    "cumulant_high",
-    "cumulant_low",
-    "clipped",
-    "clipped_errors",
-    "clipped_gap",
-)
-"""Scalar sums of segment `all`. From `nll` on they are over the labelled events that are used by the report bins."""
+MAX_GRID_BINS = 4096
 
-ALL_BINS = ("predictions", "prediction_confidence", "labelled", "correct", "confidence", "confidence_square", "correct_confidence")
-"""Sums of each grid bin of segment `all`: two over all predictions with a confidence in it, five over labelled ones."""
-
-GROUP_SCALARS = ("predictions", "labelled", "decided", "accepted")
-"""Scalar sums of a group value."""
-
-GROUP_BINS = ("labelled", "correct", "confidence")
-"""Sums of each grid bin of a group value."""
-
-MAX_GRID_BINS = 2048
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Where the sums of one kind of segment lie inside a cell.
-
-    Attributes:
-        scalars: Names of the scalar sums, in their order.
-        bins: Names of each bin's sums, in their order.
-    """
-
-    scalars: tuple[str, ...]
-    bins: tuple[str, ...]
-
-    def width(self, grid_bins: int) -> int:
-        """Integers in a cell."""
-        return len(self.scalars) + grid_bins * len(self.bins)
-
-    def scalar(self, name: str) -> int:
-        """Position of a scalar sum."""
-        return self.scalars.index(name)
-
-    def bin(self, name: str) -> int:
-        """Position of a sum inside a bin's block."""
-        return self.bins.index(name)
-
-
-ALL = Segment(ALL_SCALARS, ALL_BINS)
-GROUP = Segment(GROUP_SCALARS, GROUP_BINS)
+TEMPERED_BINS = 15
+"""Equal bins in which the effect of a temperature on ECE is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +38,14 @@ class Layout:
         ood_high_is_in: Whether a high score means in distribution.
         confidence_threshold: Acceptance threshold where an event does not say `accepted`, or None.
         groups: Declared group attributes, in configured order.
-        stored_group_values: Most values kept for an attribute of a version; the rest is `__other__`.
-        grid: Edges of the union grid, derived.
+        stored_group_values: Most values kept for an attribute of a version, and most classes; the rest is `__other__`.
+        positive_class: The class whose own probability is watched, or None.
+        positive_edges: Report edges of that probability.
+        classwise: Whether every class's own probability is watched.
+        temperature: Whether likelihoods at a grid of temperatures are summed.
+        grid: Edges of the grid of segment `all`, derived: the report edges and the graded grid of ranks.
+        group_grid: Edges of the grid of group values, derived: the report edges and the graded grid of calibration.
+        class_grid: Edges of the grid of a class's own probability, derived: those of `grid` and the positive edges.
         fingerprint: sha256 of all that the sums mean, derived.
     """
 
@@ -119,21 +56,44 @@ class Layout:
     confidence_threshold: float | None
     groups: tuple[str, ...]
     stored_group_values: int
+    positive_class: str | None = None
+    positive_edges: tuple[float, ...] = (0.0, 1.0)
+    classwise: bool = False
+    temperature: bool = False
     grid: F64 = field(init=False, compare=False, repr=False)
+    group_grid: F64 = field(init=False, compare=False, repr=False)
+    class_grid: F64 = field(init=False, compare=False, repr=False)
     fingerprint: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        grid = union_edges(np.asarray(self.report_edges, dtype=np.float64), graded_edges(CALIBRATION_STEPS))
-        if len(grid) - 1 > MAX_GRID_BINS:
-            raise ValueError(f"a grid of {len(grid) - 1} bins, at most {MAX_GRID_BINS}")
+        report, positive = (np.asarray(edges, dtype=np.float64) for edges in (self.report_edges, self.positive_edges))
+        grid = union_edges(report, graded_edges(RANK_STEPS))
+        class_grid = union_edges(positive, grid)
+        if len(class_grid) - 1 > MAX_GRID_BINS:
+            raise ValueError(f"a grid of {len(class_grid) - 1} bins, at most {MAX_GRID_BINS}")
         object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "class_grid", class_grid)
+        object.__setattr__(self, "group_grid", union_edges(report, graded_edges(CALIBRATION_STEPS)))
         canonical = json.dumps([STATISTICS_VERSION, self.to_json()], sort_keys=True, separators=(",", ":"))
         object.__setattr__(self, "fingerprint", hashlib.sha256(canonical.encode()).hexdigest())
 
-    @property
-    def grid_bins(self) -> int:
-        """Bins of the union grid."""
-        return len(self.grid) - 1
+    def edges(self, segment: Segment) -> F64:
+        """Edges of the grid of a kind of segment that has one over probabilities."""
+        return {ALL: self.grid, GROUP: self.group_grid, ONE_VS_REST: self.class_grid}[segment]
+
+    def width(self, segment: Segment) -> int:
+        """Integers in a cell of a kind of segment."""
+        if segment is CLASS:
+            return segment.width(0)
+        if segment is SCORE:
+            return segment.width(SCORE_BINS)
+        if segment is TEMPERATURE:
+            return segment.width(TEMPERATURES * TEMPERED_BINS)
+        return segment.width(len(self.edges(segment)) - 1)
+
+    def watches(self, name: str) -> bool:
+        """Whether a class's own probability is watched."""
+        return self.classwise or name == self.positive_class
 
     def used(self, confidences: F64) -> NDArray[np.bool_]:
         """Which confidences lie inside the report edges, both ends included."""
@@ -159,12 +119,17 @@ class Layout:
             "confidence_threshold": self.confidence_threshold,
             "groups": list(self.groups),
             "stored_group_values": self.stored_group_values,
+            "positive_class": self.positive_class,
+            "positive_edges": list(self.positive_edges),
+            "classwise": self.classwise,
+            "temperature": self.temperature,
         }
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Layout:
         """The layout that `to_json` wrote."""
-        return cls(**{**fields, "report_edges": tuple(fields["report_edges"]), "groups": tuple(fields["groups"])})
+        given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        return cls(**given)
 
 
 def report_edges(bins: int, edges: tuple[float, ...] | None) -> tuple[float, ...]:

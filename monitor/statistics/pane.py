@@ -13,9 +13,8 @@ import numpy as np
 
 from monitor.duration import HOUR_MS, MINUTE_MS
 from monitor.errors import CapacityError
+from monitor.statistics.addition import Additions
 from monitor.statistics.fixed_point import I64, SAFE_EVENTS
-from monitor.statistics.layout import ALL_BINS, ALL_SCALARS, GROUP_BINS, GROUP_SCALARS
-from monitor.statistics.observation import Contributions
 
 POSITION_BITS = 16
 SLOT_BITS = 20
@@ -156,46 +155,33 @@ def merge(parts: Sequence[PaneSums]) -> PaneSums:
     return PaneSums(keys, values)
 
 
-def pane_sums(rows: Contributions, slots: I64, pane_ms: int, row: I64) -> list[PaneSums]:
-    """Sum contributions by pane, series and bin.
+def pane_sums(rows: Additions, pane_ms: int, chosen: I64) -> list[PaneSums]:
+    """Sum additions by pane, series and bin.
 
     Args:
-        rows: What each row adds.
-        slots: Slots of each track: column 0 segment `all`, then one column a group attribute, -1 where the attribute
-            has no value; shape (n_tracks, 1 + n_groups).
+        rows: Of one kind of segment.
         pane_ms: Width of a pane.
-        row: Row numbers to sum.
+        chosen: Row numbers to sum.
 
     Returns:
-        Parts that share no key, each with ascending keys; together they are the sums.
+        Parts, each with ascending keys and none twice; together they are the sums.
     """
-    pane_part = (rows.event_time_ms[row] // pane_ms) << PANE_SHIFT
-    slot = slots[rows.track[row]]
-    parts = _segment_sums(
-        row, pane_part | (slot[:, 0] << POSITION_BITS), rows.bin, rows.all_scalars, rows.all_bins, len(ALL_SCALARS), len(ALL_BINS)
-    )
-    for column in range(1, slot.shape[1]):
-        present = np.flatnonzero(slot[:, column] >= 0)
-        cell = pane_part[present] | (slot[present, column] << POSITION_BITS)
-        parts += _segment_sums(row[present], cell, rows.bin, rows.group_scalars, rows.group_bins, len(GROUP_SCALARS), len(GROUP_BINS))
-    return parts
-
-
-def _segment_sums(row: I64, cell: I64, bins: I64, scalars: I64, per_bin: I64, n_scalars: int, n_per_bin: int) -> list[PaneSums]:
-    """Sums of one segment by cell (scalars) and by cell and bin; `cell` is a key with position 0."""
-    if not len(row):
+    chosen = chosen[rows.slot[chosen] >= 0]
+    if not len(chosen):
         return []
-    code, order = _ordered(cell | bins[row])
-    row = row[order]
-    bin_starts = np.flatnonzero(np.diff(code, prepend=code[0] - 1))
+    cell = ((rows.event_time_ms[chosen] // pane_ms) << PANE_SHIFT) | (rows.slot[chosen] << POSITION_BITS)
+    code, order = _ordered(cell if rows.bin is None else cell | rows.bin[chosen])
+    row = chosen[order]
     cell_of = code >> POSITION_BITS
-    cell_starts = np.flatnonzero(np.diff(cell_of, prepend=cell_of[0] - 1))
-    bin_key = (cell_of[bin_starts] << POSITION_BITS) + n_scalars + (code[bin_starts] & _POSITION_MASK) * n_per_bin
-    cell_key = cell_of[cell_starts] << POSITION_BITS
-    return [
-        _nonzero(cell_key, np.add.reduceat(scalars[:, row], cell_starts, axis=1), n_scalars),
-        _nonzero(bin_key, np.add.reduceat(per_bin[:, row], bin_starts, axis=1), n_per_bin),
-    ]
+    starts = np.flatnonzero(np.diff(cell_of, prepend=cell_of[0] - 1))
+    parts = []
+    if len(rows.scalar_at):
+        parts.append(_nonzero(cell_of[starts] << POSITION_BITS, np.add.reduceat(rows.scalars[:, row], starts, axis=1), rows.scalar_at))
+    if rows.bin is not None:
+        starts = np.flatnonzero(np.diff(code, prepend=code[0] - 1))
+        first = (cell_of[starts] << POSITION_BITS) + rows.first_bin + (code[starts] & _POSITION_MASK) * rows.bin_width
+        parts.append(_nonzero(first, np.add.reduceat(rows.bins[:, row], starts, axis=1), rows.bin_at))
+    return parts
 
 
 def _ordered(code: I64) -> tuple[I64, I64]:
@@ -213,9 +199,8 @@ def _ordered(code: I64) -> tuple[I64, I64]:
     return (packed >> bits) + base, packed & ((1 << bits) - 1)
 
 
-def _nonzero(first_key: I64, sums: I64, n: int) -> PaneSums:
-    """The sums that are not zero; keys ascending, as `first_key` is."""
+def _nonzero(first_key: I64, sums: I64, at: I64) -> PaneSums:
+    """The sums that are not zero, at positions from a first key on; keys ascending, as `first_key` is."""
     by_key = np.ascontiguousarray(sums.T)
     kept = by_key != 0
-    keys = first_key[:, None] + np.arange(n, dtype=np.int64)[None, :]
-    return PaneSums(keys[kept], by_key[kept])
+    return PaneSums((first_key[:, None] + at[None, :])[kept], by_key[kept])

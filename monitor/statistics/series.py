@@ -16,8 +16,9 @@ import numpy as np
 from monitor.errors import CapacityError
 from monitor.names import ALL_VALUE, OTHER_VALUE
 from monitor.statistics.fixed_point import I64
-from monitor.statistics.layout import ALL, GROUP, Layout, Segment
+from monitor.statistics.layout import Layout
 from monitor.statistics.pane import MAX_SLOTS
+from monitor.statistics.segment import Segment, segment_of
 
 MAX_VERSIONS = 10_000
 """Model versions that a shard takes on; predictions of one more are refused. It bounds what garbage in names can cost."""
@@ -35,7 +36,7 @@ class SeriesKey(NamedTuple):
     @property
     def shape(self) -> Segment:
         """Which sums its cells hold."""
-        return ALL if self.segment == ALL_VALUE else GROUP
+        return segment_of(self.segment)
 
 
 class Family(NamedTuple):
@@ -89,7 +90,7 @@ class SeriesTable:
     def width(self, slot: int) -> int:
         """Integers in a cell of the slot's series."""
         key = self._keys[slot]
-        return key.shape.width(self._layouts[key.layout].grid_bins)
+        return self._layouts[key.layout].width(key.shape)
 
     @property
     def redirects(self) -> Mapping[int, int]:

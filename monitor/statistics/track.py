@@ -7,17 +7,19 @@ values. Events before an epoch's start keep the layout that was in force then.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from monitor.events.record import Head
-from monitor.names import ALL_VALUE, IN_DISTRIBUTION
-from monitor.statistics.fixed_point import I64
+from monitor.names import ALL_VALUE, CLASS_SEGMENT, IN_DISTRIBUTION, ONE_VS_REST_SEGMENT, SCORE_SEGMENT, TEMPERATURE_SEGMENT
+from monitor.statistics.addition import Additions
 from monitor.statistics.layout import Layout
-from monitor.statistics.observation import Contributions, Flag, ObservationBuffer, contributions
+from monitor.statistics.observation import Flag, ObservationBuffer, additions
+from monitor.statistics.one_vs_rest import ProbabilityBuffer, one_vs_rest
 from monitor.statistics.series import Family, SeriesKey, SeriesTable
+from monitor.statistics.tempering import VectorBuffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,19 @@ class Epoch:
     layout: str
 
 
+class ClassSlots(dict[str, int]):
+    """Slots of a version's class series, made when a class is first met."""
+
+    def __init__(self, series: SeriesTable, family: Family) -> None:
+        super().__init__()
+        self._series = series
+        self._family = family
+
+    def __missing__(self, name: str) -> int:
+        slot = self[name] = self._series.group_slot(self._family, name)
+        return slot
+
+
 @dataclass(slots=True)
 class Track:
     """Where predictions of one head and epoch count.
@@ -42,12 +57,24 @@ class Track:
         number: The track's row in its layout's table of slots.
         flags: What every row of the track knows: its domain, and whether it has a vector.
         append: Takes a row (see `ObservationBuffer.append`).
+        classes: Slots of the version's classes.
+        scores: Slots of the version's scores by domain flags.
+        watched: (index in the vector, slot) of each class whose own probability is watched.
+        probabilities: Takes a row of a watched class (see `ProbabilityBuffer.append`).
+        vectors: Collects whole vectors, or None where temperatures are not watched.
+        halves: Slots of the temperature sums: of the half that fits, and of the one that reports.
     """
 
     layout: Layout
     number: int
     flags: int
     append: Callable[[tuple[float, ...]], None]
+    classes: ClassSlots
+    scores: ClassSlots
+    watched: tuple[tuple[int, int], ...]
+    probabilities: Callable[[tuple[float, ...]], None]
+    vectors: VectorBuffer | None
+    halves: tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -57,6 +84,19 @@ class _Open:
     layout: Layout
     buffer: ObservationBuffer = field(default_factory=ObservationBuffer)
     slots: list[tuple[int, ...]] = field(default_factory=list)
+    probabilities: ProbabilityBuffer = field(default_factory=ProbabilityBuffer)
+    vectors: VectorBuffer = field(default_factory=VectorBuffer)
+    classes: dict[tuple[str, str, str], ClassSlots] = field(default_factory=dict)
+
+    def take(self) -> Iterator[Additions]:
+        """What was collected; and start anew."""
+        if len(self.buffer):
+            slots = np.array(self.slots, dtype=np.int64).reshape(len(self.slots), 1 + len(self.layout.groups))
+            yield from additions(self.buffer.take(), slots, self.layout)
+        if len(self.probabilities):
+            yield one_vs_rest(self.probabilities.take(), self.layout)
+        if len(self.vectors):
+            yield self.vectors.take()
 
 
 class Observer:
@@ -97,14 +137,9 @@ class Observer:
                 self.steady[head] = track
         return track
 
-    def take(self) -> list[tuple[Contributions, I64]]:
-        """Contributions collected since the last call, with the slots of their tracks; and start anew."""
-        taken = []
-        for opened in self._open.values():
-            if len(opened.buffer):
-                slots = np.array(opened.slots, dtype=np.int64).reshape(len(opened.slots), 1 + len(opened.layout.groups))
-                taken.append((contributions(opened.buffer.columns(), opened.layout), slots))
-                opened.buffer.clear()
+    def take(self) -> list[Additions]:
+        """What was collected since the last call; and start anew."""
+        taken = [one for opened in self._open.values() for one in opened.take()]
         if len(self._tracks) > self.TRACK_LIMIT:
             self.forget()
         return taken
@@ -128,7 +163,39 @@ class Observer:
         ]
         opened.slots.append((slot, *groups))
         flags = domain_flags(head.domain) | (int(Flag.VECTOR) if head.vector else 0)
-        return Track(layout, len(opened.slots) - 1, flags, opened.buffer.append)
+        version = (head.model, fingerprint, head.version)
+        return Track(
+            layout,
+            len(opened.slots) - 1,
+            flags,
+            opened.buffer.append,
+            self._class_slots(opened, version, CLASS_SEGMENT),
+            self._class_slots(opened, version, SCORE_SEGMENT),
+            self._watched(opened, version, head),
+            opened.probabilities.append,
+            opened.vectors if layout.temperature and head.vector else None,
+            self._halves(version) if layout.temperature else (-1, -1),
+        )
+
+    def _class_slots(self, opened: _Open, version: tuple[str, str, str], segment: str) -> ClassSlots:
+        key = (version[0], version[2], segment)
+        if key not in opened.classes:
+            opened.classes[key] = ClassSlots(self._series, Family(*version, segment))
+        return opened.classes[key]
+
+    def _watched(self, opened: _Open, version: tuple[str, str, str], head: Head) -> tuple[tuple[int, int], ...]:
+        if not head.vector:
+            return ()
+        slots = self._class_slots(opened, version, ONE_VS_REST_SEGMENT)
+        return tuple((index, slots[name]) for index, name in enumerate(head.classes) if opened.layout.watches(name))
+
+    def _halves(self, version: tuple[str, str, str]) -> tuple[int, int]:
+        fit, report = (self._series.slot(SeriesKey(*version, TEMPERATURE_SEGMENT, half)) for half in ("fit", "report"))
+        return fit, report
+
+
+DOMAINS = {0: "unknown", int(Flag.DOMAIN_ID): "id", int(Flag.DOMAIN_OOD): "ood"}
+"""What is known of a domain, by its flags."""
 
 
 def domain_flags(domain: str | None) -> int:

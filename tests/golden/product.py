@@ -17,13 +17,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from monitor import cli
 from monitor.config import section_keys
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.metric import Subject
 from monitor.names import ALL_VALUE, PREFIX
 from tests.golden.comparison import family
 
 GROUP = "group"
 """The attribute that the expectations' bracketed group values speak of."""
 
-GAUGES = {PREFIX + metric.gauge: metric.name for metric in CATALOGUE if not metric.per_bin}
+GAUGES = {PREFIX + metric.gauge: metric.name for metric in CATALOGUE if metric.subject is Subject.SERIES}
+
+COSTS = {"error": "error_cost", "handoff": "handoff_cost", "human_error": "human_error"}
+"""Costs by their names in an expectation's configuration."""
 
 EVERYTHING = (
     {"type": "prediction", "prediction_id": "1", "model": "m", "model_version": "1", "predicted_at": 1_780_000_000_000}
@@ -77,7 +81,8 @@ def flat_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
 def model_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of an expectation's configuration that this version has; the others feed metrics that it does not have."""
     keys = {key: value for key, value in config.items() if key in section_keys("defaults") and value is not None}
-    return {"groups": [GROUP], **keys}
+    costs = {key: config[name] for key, name in COSTS.items() if name in config}
+    return {"groups": [GROUP], "costs": costs, **keys}
 
 
 def arguments(file: Path, config: Mapping[str, Any], directory: Path, *words: str) -> list[str]:

@@ -13,11 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from monitor.metrics.sums import Sums, mass_edges
+from monitor.statistics.addition import Additions
 from monitor.statistics.fixed_point import F64, I64, LIMB_BITS, LOG_FLOOR, fixed, limbs, negative_log
 from monitor.statistics.grid import bin_index, equal_edges, graded_edges, union_edges
-from monitor.statistics.layout import ALL, GROUP, Layout, report_edges
-from monitor.statistics.observation import Contributions, ObservationBuffer, contributions
+from monitor.statistics.layout import Layout, report_edges
+from monitor.statistics.observation import ObservationBuffer, additions
 from monitor.statistics.pane import HOUR, MINUTE, PANE_SHIFT, POSITION_BITS, PaneSums, joined_bytes, merge, pane_sums
+from monitor.statistics.segment import ALL, CLASS, GROUP, SCORE
 
 Entries = dict[tuple[int, int, int], int]
 """Sums by (pane, slot, position)."""
@@ -101,22 +103,27 @@ ROWS = st.lists(
         st.sampled_from([math.nan, 0.5, -1.0, 0.49999]),
         st.floats(0, 1),
         PROBABILITIES,
+        st.sampled_from([10, 11]),
+        st.sampled_from([-1, 10, 12]),
+        st.sampled_from([-1, 13]),
     ),
     max_size=30,
 )
 
-Row = tuple[int, int, float, int, int, int, float, float, float]
+Row = tuple[int, int, float, int, int, int, float, float, float, int, int, int]
 
 
-def contributed(rows: list[Row], layout: Layout = LAYOUT) -> Contributions:
+def added_by(rows: list[Row], layout: Layout = LAYOUT, slots: I64 = SLOTS) -> list[Additions]:
     buffer = ObservationBuffer()
     for row in rows:
-        buffer.append(row)
-    return contributions(buffer.columns(), layout)
+        at = row[:6]
+        score = 0.5 if row[11] >= 0 and math.isnan(row[6]) else row[6]  # the join gives a slot for scores only to a score
+        buffer.append((*at, score, *row[7:]))
+    return additions(buffer.take(), slots, layout)
 
 
-def summed(rows: list[Row], pane_ms: int = HOUR.pane_ms) -> PaneSums:
-    return merge(pane_sums(contributed(rows), SLOTS, pane_ms, np.arange(len(rows))))
+def summed(rows: list[Row], pane_ms: int = HOUR.pane_ms, layout: Layout = LAYOUT, slots: I64 = SLOTS) -> PaneSums:
+    return merge([part for one in added_by(rows, layout, slots) for part in pane_sums(one, pane_ms, np.arange(len(one.slot)))])
 
 
 @given(rows=ROWS, data=st.data())
@@ -127,9 +134,12 @@ def test_any_split_of_rows_sums_to_the_whole(rows: list[Row], data: st.DataObjec
     cut = data.draw(st.integers(0, len(rows)))
     assert entries(merge([summed(shuffled[:cut]), summed(shuffled[cut:])])) == whole
     assert entries(summed(rows, MINUTE.pane_ms).coarser(HOUR.pane_ms // MINUTE.pane_ms)) == whole
-    chosen = np.array(data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True)) if rows else [], dtype=np.int64)
-    others = np.setdiff1d(np.arange(len(rows)), chosen)
-    parts = [merge(pane_sums(contributed(rows), SLOTS, HOUR.pane_ms, some)) for some in (chosen, others)]
+    parts = []
+    for one in added_by(rows):
+        everything = np.arange(len(one.slot))
+        chosen = np.array(data.draw(st.lists(st.sampled_from(everything.tolist()), unique=True)), dtype=np.int64)
+        others = np.setdiff1d(everything, chosen)
+        parts += [part for some in (chosen, others) for part in pane_sums(one, HOUR.pane_ms, some)]
     assert entries(merge(parts)) == whole
     undone = [(track, at, c, -everything, -labelled, *rest) for track, at, c, everything, labelled, *rest in rows]
     assert entries(summed([*rows, *undone])) == {}  # type: ignore[list-item]
@@ -140,11 +150,21 @@ def test_any_split_of_rows_sums_to_the_whole(rows: list[Row], data: st.DataObjec
 def test_each_row_is_counted_where_it_belongs(rows: list[Row]) -> None:
     found = entries(summed(rows))
     want: Counter[tuple[int, int, int]] = Counter()
-    for track, at, confidence, weight, labelled, flags, *_ in rows:
+    for track, at, confidence, weight, labelled, flags, *_, predicted, true, score in rows:
+        pane = at // HOUR.pane_ms
+        want[pane, predicted, CLASS.scalar("predicted")] += weight
+        want[pane, predicted, CLASS.scalar("events")] += weight + labelled
+        want[pane, predicted, CLASS.scalar("hits")] += labelled * (flags & 1)
+        if true >= 0:
+            want[pane, true, CLASS.scalar("true")] += labelled
+            want[pane, true, CLASS.scalar("events")] += labelled
+        if score >= 0:
+            want[pane, score, SCORE.scalar("predictions")] += weight
         for slot, segment in zip(SLOTS[track].tolist(), (ALL, GROUP), strict=True):
             if slot < 0:
                 continue
-            cell = bin_place(confidence, LAYOUT.grid.tolist()) * len(segment.bins) + len(segment.scalars)
+            grid = (LAYOUT.grid if segment is ALL else LAYOUT.group_grid).tolist()
+            cell = bin_place(confidence, grid) * len(segment.bins) + len(segment.scalars)
             added_to = {
                 segment.scalar("predictions"): weight,
                 segment.scalar("labelled"): labelled,
@@ -153,7 +173,7 @@ def test_each_row_is_counted_where_it_belongs(rows: list[Row]) -> None:
                 cell + segment.bin("confidence"): labelled * round(Fraction(confidence) * 2**32),
             }
             for position, value in added_to.items():
-                want[at // HOUR.pane_ms, slot, position] += value
+                want[pane, slot, position] += value
     assert {key: found.get(key, 0) for key in want} == want
     assert {key[:2] for key in found} <= {key[:2] for key in want}
 
@@ -202,10 +222,11 @@ def test_report_bins_are_exact_merges_of_the_grid(report: list[float], data: st.
     on_edge = st.sampled_from(edges)
     near = st.builds(math.nextafter, on_edge, st.sampled_from([0.0, 1.0]))
     confidences = data.draw(st.lists(st.one_of(st.floats(0, 1), on_edge, near), min_size=1, max_size=20))
-    rows: list[Row] = [(0, START_MS, confidence, 1, 1, 1, math.nan, 0.0, 0.0) for confidence in confidences]
-    found = merge(pane_sums(contributed(rows, layout), np.array([[0]]), HOUR.pane_ms, np.arange(len(rows))))
-    cell = np.zeros((1, ALL.width(layout.grid_bins)), dtype=np.int64)
-    cell[0, found.position] = found.values
+    rows: list[Row] = [(0, START_MS, confidence, 1, 1, 1, math.nan, 0.0, 0.0, 1, 1, -1) for confidence in confidences]
+    found = summed(rows, layout=layout, slots=np.array([[0]]))
+    whole = found.slot == 0
+    cell = np.zeros((1, layout.width(ALL)), dtype=np.int64)
+    cell[0, found.position[whole]] = found.values[whole]
     shown = Sums(cell, layout, ALL, np.array(edges))
     inside = [confidence for confidence in confidences if edges[0] <= confidence <= edges[-1]]
     want = Counter(min(bisect_right(edges, confidence), len(edges) - 1) - 1 for confidence in inside)

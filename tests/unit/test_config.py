@@ -105,7 +105,7 @@ def test_equal_edges_have_equal_bytes() -> None:
 
 
 def test_every_section_lists_its_keys() -> None:
-    assert set(SECTIONS) == {*Config.model_fields, "source.kafka"}
+    assert set(SECTIONS) == {*Config.model_fields, "source.kafka", "defaults.costs"}
     assert {
         "source.files",
         "source.kafka.start_timeout",
@@ -141,6 +141,8 @@ def test_documented_defaults_are_the_defaults() -> None:
         elif section == "windows[]":
             got = parse_config(f"windows: [{{name: w, length: 1h, {name}: {text}}}]", "doc", {}).windows
             assert got == (WindowConfig(name="w", length_ms=HOUR_MS),), key
+        elif section == "costs":
+            assert parse_config(f"defaults: {{costs: {{{name}: {text}}}}}", "doc", {}) == Config(), key
         else:
             assert parse_config(f"{section}: {{{name}: {text}}}", "doc", {}) == Config(), key
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.config import Config, HttpConfig, ModelConfig, StateConfig
+from monitor.config import Config, CostsConfig, HttpConfig, ModelConfig, StateConfig
 from monitor.config_file import load_config, parse_config
 from monitor.duration import HOUR_MS, format_duration
 from monitor.errors import ConfigError
@@ -101,8 +101,13 @@ MODELS = st.builds(
     ood_threshold=st.none() | st.floats(allow_nan=False, allow_infinity=False),
     ood_high_is=st.sampled_from(["in_distribution", "out_of_distribution"]),
     confidence_threshold=st.none() | st.floats(0, 1),
-    groups=st.lists(TEXTS.filter(lambda text: text != "all"), max_size=4, unique=True).map(tuple),
+    groups=st.lists(TEXTS.filter(lambda text: text != "all" and not text.startswith("__")), max_size=4, unique=True).map(tuple),
     max_group_values=st.integers(1, 1000),
+    min_group_count=st.integers(1, 1000),
+    positive_class=st.none() | TEXTS,
+    classwise=st.booleans(),
+    temperature=st.booleans(),
+    costs=st.builds(CostsConfig, error=st.floats(0, 1e9), handoff=st.floats(0, 1e9), human_error=st.floats(0, 1)),
 ) | st.lists(st.floats(0, 1), min_size=2, max_size=5, unique=True).map(lambda edges: ModelConfig(edges=tuple(sorted(edges))))
 
 

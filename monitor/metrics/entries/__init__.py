@@ -1,0 +1,1 @@
+"""Entries of the catalogue, a module a family or two."""

@@ -1,0 +1,38 @@
+"""All sums of one model version in one window: what metrics read that are about more than one series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from monitor.metrics.sums import Sums
+from monitor.statistics.fixed_point import I64
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One model version.
+
+    Attributes:
+        everything: Segment `all`, one row.
+        classes: Counts by class, rows named after the classes; None without a prediction.
+        own: Each watched class's own probability, rows named after the classes; None where none is watched.
+        positive: The row of the positive class, with its report edges; None where there is none.
+        groups: Values of each attribute, rows named after them.
+        scores: Scored predictions by score bin, by domain (`unknown`, `id`, `ood`); a domain without any is absent.
+        halves: Temperature cells by split half (`fit`, `report`).
+        previous: The version that the model had before, on the same window; None without one.
+    """
+
+    everything: Sums
+    classes: Sums | None
+    own: Sums | None
+    positive: Sums | None
+    groups: Mapping[str, Sums]
+    scores: Mapping[str, I64]
+    halves: Mapping[str, I64]
+    previous: Version | None = None
+
+    def after(self, previous: Version) -> Version:
+        """The same with the version that came before it."""
+        return replace(self, previous=previous)

@@ -1,0 +1,61 @@
+"""A class's own probability against "the label is this class": one row a class of a labelled event.
+
+Kept for the positive class, and for every class where the model is watched class by class. Source: FORMULAS sections 3 and 6.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+
+from monitor.statistics.addition import Additions
+from monitor.statistics.fixed_point import F64, PROBABILITY_BITS, fixed
+from monitor.statistics.grid import bin_index
+from monitor.statistics.layout import Layout
+from monitor.statistics.segment import ONE_VS_REST
+from monitor.statistics.summand import calibration, moments, ties
+
+_COLUMNS = 7
+
+
+class ProbabilityBuffer:
+    """Rows of one layout, collected one by one."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[float, ...]] = []
+        self.append = self._rows.append
+        """Takes (slot, event time ms, labelled weight, probability of the class, whether it is the label, whether it was predicted,
+        confidence of the predicted class)."""
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def take(self) -> F64:
+        """The rows so far, shape (7, n); and start anew."""
+        numbers = np.fromiter(chain.from_iterable(self._rows), np.float64, len(self._rows) * _COLUMNS)
+        self._rows.clear()
+        return np.array(numbers.reshape(-1, _COLUMNS).T, order="C")
+
+
+def one_vs_rest(columns: F64, layout: Layout) -> Additions:
+    """What rows add to the cells of their classes.
+
+    Args:
+        columns: From `ProbabilityBuffer.take`.
+        layout: What the sums mean.
+    """
+    slot, event_time_ms, weight = (columns[row].astype(np.int64) for row in (0, 1, 2))
+    probability, is_true, chosen, confidence = columns[3], columns[4] != 0, columns[5] != 0, columns[6]
+    inside = (probability >= layout.positive_edges[0]) & (probability <= layout.positive_edges[-1])
+    weighted = fixed(confidence, PROBABILITY_BITS) * weight
+    bins = {
+        **calibration(probability, is_true, weight),
+        "weight": weighted,
+        "correct_weight": weighted * is_true,
+        "chosen": weight * chosen,
+        "chosen_correct": weight * (chosen & is_true),
+        **ties(probability, weight),
+    }
+    sums = {"labelled": weight, **moments(probability, is_true, weight * inside)}
+    return Additions.of(ONE_VS_REST, event_time_ms, slot, bin_index(layout.class_grid, probability), sums, bins)

@@ -275,7 +275,7 @@ def _write_report(report: dict[str, Any], form: str) -> None:
     )
     names = sorted(report["models"])
     table = Table("metric", *names)
-    for metric in dict.fromkeys(name for model in names for name in report["models"][model] if name != "bins"):
+    for metric in dict.fromkeys(name for model in names for name, value in report["models"][model].items() if not isinstance(value, list)):
         cells = [report["models"][model].get(metric) for model in names]
         table.add_row(metric, *["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells])
     console.print(table)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from monitor.clock import Clock
 from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
-from monitor.metrics.metric import Metric
+from monitor.metrics.metric import Metric, segments_read
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.shard import Shard
 from monitor.statistics.fixed_point import I64
@@ -78,6 +78,7 @@ class Evaluator:
         self._clock = clock
         self._settings_of = settings_of
         self._metrics = metrics
+        self._reserved = segments_read(metrics)
         self._errors = 0
         # Counters go on where they were: a page that began at 0 after a restart would look like a burst of records.
         self.snapshot = Snapshot(clock.now_ms(), account=merge_accounts([shard.published for shard in shards]))
@@ -91,7 +92,7 @@ class Evaluator:
         """
         began = time.perf_counter()
         now_ms = self._clock.now_ms()
-        advanced = [shard.advance(now_ms) for shard in list(self._shards)]
+        advanced = [shard.advance(now_ms, self._reserved) for shard in list(self._shards)]
         windows, folded = [], 0
         for views in zip(*(views for views, _ in advanced), strict=True):
             present = [view for view in views if view is not None]

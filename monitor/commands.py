@@ -29,6 +29,7 @@ from monitor.events.instant import InstantError, epoch_ms
 from monitor.metrics.catalogue import FAMILIES, expanded
 from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Subject
+from monitor.metrics.reference import reference
 from monitor.pipeline.configured import exported_metrics, settings_of
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.report import account_report, models_report, whole_blocks
@@ -45,6 +46,11 @@ SERIES_BUDGET = 20_000
 def schema() -> str:
     """The event contract as JSON Schema."""
     return json.dumps(json_schema(), indent=2)
+
+
+def metric_reference() -> str:
+    """Every metric, as Markdown."""
+    return reference()
 
 
 def service(config_path: str, accept_loss: bool = False) -> Service:

@@ -81,15 +81,17 @@ def merge_cells(parts: Sequence[tuple[Sequence[SeriesKey], Sequence[I64]]]) -> d
     return merged
 
 
-def fold_groups(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]) -> tuple[dict[SeriesKey, I64], int]:
+def fold_groups(
+    cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]
+) -> tuple[dict[SeriesKey, I64], dict[tuple[str, str, str], int]]:
     """Keep the largest values of each attribute, and the largest classes, by count and then by name; the rest goes to `__other__`.
 
     Returns:
-        The cells to export, and how many series were folded.
+        The cells to export, and how many series of each (model, version, attribute) were folded.
     """
     attributes: dict[tuple[str, str, str, str], list[SeriesKey]] = {}
     kept: dict[SeriesKey, I64] = {}
-    folded = 0
+    folded: dict[tuple[str, str, str], int] = {}
     for key, cell in cells.items():
         if key.segment in (ALL_VALUE, CONFIDENCE_SEGMENT, SCORE_SEGMENT, TEMPERATURE_SEGMENT):
             kept[key] = cell
@@ -102,7 +104,8 @@ def fold_groups(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]) -
         kept.update({key: cells[key] for key in named[:exported]})
         if rest:
             kept[rest[0]._replace(value=OTHER_VALUE)] = np.sum([cells[key] for key in rest], axis=0)
-            folded += len(named[exported:])
+            if named[exported:]:
+                folded[keys[0].model, keys[0].version, keys[0].segment] = len(named[exported:])
     return kept, folded
 
 

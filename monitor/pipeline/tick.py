@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from monitor.clock import Clock
 from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, segments_read
+from monitor.names import CLASS_SEGMENT, OTHER_VALUE
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.shard import Shard
 from monitor.statistics.fixed_point import I64
@@ -80,6 +81,7 @@ class Evaluator:
         self._metrics = metrics
         self._reserved = segments_read(metrics)
         self._errors = 0
+        self._folded: set[tuple[str, str, str]] = set()
         # Counters go on where they were: a page that began at 0 after a restart would look like a burst of records.
         self.snapshot = Snapshot(clock.now_ms(), account=merge_accounts([shard.published for shard in shards]))
 
@@ -109,6 +111,7 @@ class Evaluator:
         cells, held_back = self._current(cells, views[0].start_ms)
         layouts = {name: layout for shard in self._shards for name, layout in shard.layouts.copy().items()}
         folded_cells, folded = fold_groups(cells, layouts)
+        self._say_what_was_folded(folded)
         blocks: list[Block] = []
         try:
             blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics)
@@ -116,7 +119,18 @@ class Evaluator:
             # One broken window must not blank the page: it is absent, counted, and the log says why.
             self._errors += 1
             log.exception("window %s could not be evaluated", views[0].name)
-        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back), folded
+        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back), sum(folded.values())
+
+    def _say_what_was_folded(self, folded: Mapping[tuple[str, str, str], int]) -> None:
+        """Log each attribute of a version the first time that it has more values than are exported."""
+        for name, values in folded.items():
+            if name not in self._folded:
+                self._folded.add(name)
+                model, version, attribute = name
+                what = "classes" if attribute == CLASS_SEGMENT else f"values of {attribute}"
+                log.warning(
+                    "model %s version %s: %d %s beyond max_group_values are summed as %s", model, version, values, what, OTHER_VALUE
+                )
 
     def _current(self, cells: dict[SeriesKey, I64], start_ms: int) -> tuple[dict[SeriesKey, I64], list[str]]:
         """Cells of models whose present epoch holds the whole window, and the names of the other models."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from statistics import fmean
 
 from monitor.metrics.ranking import NO_VALUES, UNDEFINED, Bounded, curve, row_auc, row_auc_se, row_aurc, row_weighted_auc
+from monitor.metrics.risk_coverage import RiskCoverage
 from monitor.metrics.sums import Sums
 from monitor.metrics.values import Values
 from monitor.metrics.version import Version
@@ -89,7 +90,19 @@ def classwise_auc(version: Version) -> list[dict[str, float | str]]:
 
 def risk_coverage(version: Version) -> list[dict[str, float | str]]:
     """The risk-coverage curve, from the highest threshold down."""
-    points = curve(version.everything, 0, version.values or NO_VALUES)
+    return _points(curve(version.everything, 0, version.values or NO_VALUES))
+
+
+def class_risk_coverage(version: Version) -> list[dict[str, float | str]]:
+    """The same of the predictions of each watched class, from bins alone."""
+    if version.own is None:
+        return []
+    named = enumerate(version.own.names)
+    curves = [(name, curve(version.own, row, NO_VALUES, "chosen", "chosen_correct")) for row, name in named]
+    return [{"class": name, **point} for name, points in curves for point in _points(points)]
+
+
+def _points(points: RiskCoverage) -> list[dict[str, float | str]]:
     columns = (points.threshold, points.threshold_bound, points.coverage, points.risk, points.risk_lower, points.risk_upper)
     return [
         {

@@ -66,9 +66,9 @@ def row_aurc(sums: Sums, row: int, values: Values, events: str = "labelled", cor
     return _between(*(_aurc(one) for one in (order.best, order.worst)))
 
 
-def curve(sums: Sums, row: int, values: Values) -> RiskCoverage:
-    """The risk-coverage curve: a point for each known value, and one for each bin that holds others too."""
-    events, right = sums.fine("labelled")[row], sums.fine("correct")[row]
+def curve(sums: Sums, row: int, values: Values, events_of: str = "labelled", right_of: str = "correct") -> RiskCoverage:
+    """The risk-coverage curve: a point for each known value, and one for each bin that holds others too; arguments as `row_aurc`."""
+    events, right = sums.fine(events_of)[row], sums.fine(right_of)[row]
     place = bin_index(sums.grid, values.value)
     known = np.bincount(place, weights=values.labelled, minlength=len(events)).astype(np.int64)
     mixed = np.flatnonzero(events > known)

@@ -122,6 +122,15 @@ RANKS = Family(
             count="labelled",
             reads=_TOP,
         ),
+        Metric(
+            "class_rc",
+            "",
+            "The same of the predictions of each watched class.",
+            rank_metric.class_risk_coverage,
+            subject=Subject.TABLE,
+            count="labelled",
+            reads=_OWN,
+        ),
     ),
 )
 

@@ -226,10 +226,10 @@ def serve(service: Service) -> int:
     """Run a service until a signal or a failure ends it; 0 after a signal.
 
     Raises:
-        CalmonError: What the service ended with.
+        CalmonError: What the service ended with, or that a signal came before it had begun.
     """
     signals = _Signals(signal.SIGINT, signal.SIGTERM)
-    service.start()
+    service.start(lambda: signals.received)
     print(f"calmon {__version__}: http://{service.address}/metrics", file=sys.stderr)
     signals.ended(service, math.inf)
     service.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -59,16 +59,27 @@ class SourceStatus:
     read_until_ms: Mapping[str, int] = field(default_factory=dict)
     lost_records: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    reading: Mapping[str, bool] = field(default_factory=dict)
+
+
+def never() -> bool:
+    """What a start is given where nobody can give it up."""
+    return False
 
 
 class Source(Protocol):
     """A log of records in partitions, read forward from stored positions."""
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Open the input and go to the stored positions; a partition without one starts at its beginning.
+
+        Args:
+            positions: What the last checkpoint stored.
+            given_up: Whether nobody waits for the start any more; asked again and again by one that waits for somebody else.
 
         Raises:
             SourceError: An input is missing or unreadable, or no longer holds the stored position.
+            StoppedError: The start was given up.
         """
         ...
 

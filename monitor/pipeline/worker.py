@@ -45,7 +45,7 @@ class Worker:
         self._whole = True
 
     def rest(self) -> None:
-        """Between batches: try again to deliver refused records that had to wait.
+        """Between batches: deliver refused records that had to wait, or that a crash has left.
 
         Raises:
             StateError: The store cannot be written.

@@ -34,6 +34,10 @@ def broker() -> Iterator[KafkaBroker]:
         yield running
 
 
+KAFKA_LINES = 60
+"""More than the different things that kafka-python says of an outage; without a filter it says some of them hundreds of times."""
+
+
 def check(running: WatchedCalmon, topics: Topics, config: Path) -> None:
     """Read to the end, stop, and compare everything with the file."""
     folder = config.parent
@@ -71,6 +75,8 @@ def survive(
         topics.send(LINES[half:], chance)
         check(running, topics, config)
     assert {status for status, _ in running.readiness} == {200, 503}
+    said = [line for line in running.log.splitlines() if " kafka." in line]
+    assert 0 < len(said) < KAFKA_LINES, running.log
     assert len(running.answers) > away_s
 
 

@@ -126,14 +126,14 @@ class KafkaSource:
         running.mirror.send(running.reader.assignment.owned)
 
     def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
-        """A shard's partitions of both topics, stopped ones too; with `until_end` those not read to their end."""
+        """A shard's partitions of both topics, stopped ones too.
+
+        With `until_end` also those that are read to their end: only this reading ends there, the log goes on. Rows that
+        expired because nothing seemed to come any more would be missed by the next reading.
+        """
         if self._running is None:
             return frozenset()
-        return frozenset(
-            part.name
-            for partition, part in list(self._running.reader.parts.items())
-            if shard in {WHOLE, part.shard} and not self._finished(partition)
-        )
+        return frozenset(part.name for part in list(self._running.reader.parts.values()) if shard in {WHOLE, part.shard})
 
     def status(self) -> SourceStatus:
         """How reading is going."""

@@ -94,6 +94,8 @@ class Source(Protocol):
     def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
         """Partitions of a shard that may still deliver; its rows wait for the slowest of these before they expire.
 
+        A log that goes on after this reading of it has ended is still one of them.
+
         Args:
             shard: One shard, or all of them.
         """

@@ -137,13 +137,14 @@ class KafkaSource:
 
     def status(self) -> SourceStatus:
         """How reading is going."""
-        lags = self.lags()
+        lags, assigned = self.lags(), self.assigned
         return SourceStatus(
             self.trouble,
             {name: lag.records for name, lag in lags.items()},
             {name: lag.newest_ms for name, lag in lags.items() if lag.newest_ms is not None and lag.newest_ms >= 0},
             self.lost_records,
             self.counts,
+            {name: name in assigned for name in lags},
         )
 
     @property

@@ -52,6 +52,7 @@ class SourceStatus:
         read_until_ms: The log's own time of the last record read of each partition, where it keeps one.
         lost_records: Records that were given up on purpose, by partition.
         counts: Totals since the start, by name.
+        reading: Whether each partition is being read now: it is assigned to us, and its shard has not stopped.
     """
 
     trouble: str | None = None

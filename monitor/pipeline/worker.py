@@ -39,6 +39,7 @@ class Worker:
         Raises:
             CalmonError: What the join or the store could not do; the worker must not be used any more.
         """
+        self.outbox.drain()  # what a crash has left is settled by itself, before there is more
         self._whole = False
         self._processor.process(slices)
         self._upkeep.run()

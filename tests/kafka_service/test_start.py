@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.running import calmon
 from tests.kafka_service.watched import WatchedCalmon
 from tests.services.kafka_settings import pick_ports
 
@@ -28,19 +30,25 @@ def nobody(silent: bool) -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+def configure(folder: Path, away: int, port: int = 0) -> Path:
+    """Write the configuration of a run whose broker is at a port where there is none."""
+    sections = {
+        "source": {"kafka": {"bootstrap_servers": [f"127.0.0.1:{away}"]}},
+        "state": {"directory": str(folder / "state")},
+        "windows": [{"name": "24h", "length": "24h"}],
+        "http": {"port": port},
+        "evaluation": {"tick": "100ms"},
+    }
+    config = folder / "calmon.yaml"
+    config.write_text(json.dumps(sections))
+    return config
+
+
 @pytest.mark.parametrize(("number", "silent"), [(signal.SIGTERM, False), (signal.SIGINT, False), (signal.SIGTERM, True)])
 def test_a_signal_ends_a_start_that_waits_for_the_broker(tmp_path: Path, number: signal.Signals, silent: bool) -> None:
     port = pick_ports(("calmon",))["calmon"]
-    config = tmp_path / "calmon.yaml"
     with nobody(silent) as away:
-        sections = {
-            "source": {"kafka": {"bootstrap_servers": [f"127.0.0.1:{away}"]}},
-            "state": {"directory": str(tmp_path / "state")},
-            "windows": [{"name": "24h", "length": "24h"}],
-            "http": {"port": port},
-            "evaluation": {"tick": "100ms"},
-        }
-        config.write_text(json.dumps(sections))
+        config = configure(tmp_path, away, port)
         with WatchedCalmon(config, port=port) as running:
             running.until_not_ready(f"kafka: no connection to 127.0.0.1:{away}")
             running.wait_for("calmon_source_ok", 0)
@@ -55,3 +63,12 @@ def test_a_signal_ends_a_start_that_waits_for_the_broker(tmp_path: Path, number:
                 f"calmon: stopped before anything was read; kafka: no connection to 127.0.0.1:{away}"
             )
             assert "Traceback" not in running.log
+
+
+def test_a_tick_that_fails_ends_a_start_that_waits(tmp_path: Path) -> None:
+    with nobody(silent=True) as away:
+        began_s = time.monotonic()
+        result = calmon(configure(tmp_path, away), command=(sys.executable, "-m", "tests.integration.faulty", "tick"))
+        assert time.monotonic() - began_s < 10
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == "PlantedError: in the tick"

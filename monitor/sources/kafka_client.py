@@ -54,6 +54,7 @@ class Causes(logging.Handler):
         self.last = None
 
     def __enter__(self) -> Causes:
+        self.forget()
         logging.getLogger("kafka").addHandler(self)
         return self
 
@@ -73,19 +74,23 @@ class Connection:
     """
 
     def __init__(self, settings: KafkaSettings, hopeless: Callable[[], bool]) -> None:
+        clients: list[Any] = []
+
         def connected(**options: Any) -> Any:
             self._net = NetworkSelector(**options)
             manager = KafkaConnectionManager(self._net, **options)
-            self._client = KafkaNetClient(net=self._net, manager=manager, **options)
-            try:
-                self._net.start()
-                _bootstrap(manager, settings.start_timeout_s, hopeless)
-            except BaseException:
-                self._client.close()  # kafka-python would leave its thread and sockets behind
-                raise
-            return self._client
+            clients.append(KafkaNetClient(net=self._net, manager=manager, **options))
+            self._net.start()
+            _bootstrap(manager, settings.start_timeout_s, hopeless)
+            return clients[-1]
 
-        self.consumer: Any = KafkaConsumer(**settings.consumer_options() | {"kafka_client": connected})
+        try:
+            self.consumer: Any = KafkaConsumer(**settings.consumer_options() | {"kafka_client": connected})
+        except BaseException:
+            for client in clients:  # kafka-python would leave its thread and sockets behind
+                client.close()
+            raise
+        (self._client,) = clients
 
     @property
     def connected(self) -> bool:

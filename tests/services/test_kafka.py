@@ -159,7 +159,8 @@ def test_make_kafka_starts_a_broker_and_ends_it_with_ctrl_c(tmp_path: Path) -> N
     port = pick_ports(("broker",))["broker"]
     root = kafka_process.START_SCRIPT.parents[3]
     state_home = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    command = ["make", "--no-print-directory", "kafka", f"PORT={port}"]
+    # Whoever runs the tests in the background may have them ignore Ctrl-C.
+    command = ["env", "--default-signal=INT", "make", "--no-print-directory", "kafka", f"PORT={port}"]
     with subprocess.Popen(command, cwd=root, env=state_home, stdout=subprocess.PIPE, text=True, start_new_session=True) as make:
         assert make.stdout is not None
         try:

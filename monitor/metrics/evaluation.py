@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -11,8 +11,9 @@ import numpy as np
 
 from monitor.errors import CapacityError
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.comparison import Comparison
 from monitor.metrics.metric import Metric, Subject
-from monitor.metrics.settings import Settings
+from monitor.metrics.settings import Settings, SettingsOf, VersionName
 from monitor.metrics.sums import DEFAULT_SETTINGS, Sums, mass_edges
 from monitor.metrics.version import Version
 from monitor.names import ALL_VALUE, CLASS_SEGMENT, ONE_VS_REST_SEGMENT, OTHER_VALUE, RESERVED_PREFIX, SCORE_SEGMENT, TEMPERATURE_SEGMENT
@@ -23,12 +24,6 @@ from monitor.statistics.series import SeriesKey
 
 STORED_FACTOR = 4
 """Group values that are stored for each one that is exported."""
-
-SettingsOf = Callable[[str], Settings]
-"""Settings of a model."""
-
-VersionName = tuple[str, str]
-"""Model and version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +196,8 @@ def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, S
         return [key._replace(segment=segment, value=name) for name in sums.names]
 
     add(Subject.VERSION, [key], version, version.everything.edges)
+    previous = None if version.previous is None else version.previous.everything
+    add(Subject.COMPARISON, [key], Comparison(version.everything, previous), version.everything.edges)
     for subject, segment, sums in (
         (Subject.CLASS, CLASS_SEGMENT, version.classes),
         (Subject.OWN, ONE_VS_REST_SEGMENT, version.own),

@@ -21,6 +21,7 @@ class Subject(Enum):
     ATTRIBUTE = "a group attribute: Sums of its values to one value"
     VALUE = "each value of a group attribute among the others: Sums of the values to one value a row"
     VERSION = "a version with all its sums: Version to one value"
+    COMPARISON = "a version beside the one before it: Comparison to one value"
 
     @property
     def labels(self) -> tuple[str, ...]:

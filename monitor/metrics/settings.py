@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -22,3 +23,10 @@ class Settings:
     human_error: float = 0.0
     min_group_count: int = 30
     positive_class: str | None = None
+
+
+SettingsOf = Callable[[str], Settings]
+"""Settings of a model."""
+
+VersionName = tuple[str, str]
+"""Model and version."""

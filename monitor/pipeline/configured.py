@@ -7,9 +7,9 @@ from functools import cache
 from monitor.config import Config, WindowConfig
 from monitor.errors import ConfigError
 from monitor.metrics.catalogue import FAMILIES, exported
-from monitor.metrics.evaluation import STORED_FACTOR, SettingsOf
+from monitor.metrics.evaluation import STORED_FACTOR
 from monitor.metrics.metric import Metric
-from monitor.metrics.settings import Settings
+from monitor.metrics.settings import Settings, SettingsOf
 from monitor.pipeline.epochs import LayoutOf
 from monitor.statistics.layout import Layout, report_edges
 from monitor.windows.running import WindowSpec

@@ -38,7 +38,7 @@ def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, wait
     status = SourceStatus() if status is None else status
     families = exposition.series_families(snapshot.windows)
     series = exposition.count_samples(families)
-    families += _account_families(snapshot.account)
+    families += [*_previous_versions(snapshot), *_account_families(snapshot.account)]
     families += _source_families(status)
     families.append(
         exposition.gauge("quarantine_waiting_records", "Refused records that are not in the quarantine yet.", (), [((), waiting)])
@@ -54,6 +54,20 @@ def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, wait
         exposition.build_info(),
     ]
     return Rendered(exposition.render(families), _status_page(snapshot, status, series), series)
+
+
+def _previous_versions(snapshot: Snapshot) -> list[Metric]:
+    """Says which version each one is compared with, where that is exported."""
+    pairs = [
+        ((key.model, key.version, window.name, window.previous[key.model, key.version]), 1.0)
+        for window in snapshot.windows
+        for block in window.blocks
+        if block.subject is Subject.COMPARISON
+        for key in block.keys
+        if (key.model, key.version) in window.previous
+    ]
+    labels = ("model", "model_version", "window", "previous_version")
+    return [exposition.gauge("previous_version_info", "Which version the differences of a version are from.", labels, pairs)] * bool(pairs)
 
 
 def _account_families(account: Account) -> list[Metric]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
+from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, Subject
+from monitor.metrics.settings import SettingsOf
+from monitor.metrics.succession import previous_versions
 from monitor.names import ALL_VALUE
-from monitor.pipeline.account import Account
+from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.shard import Shard
 from monitor.statistics.fixed_point import I64
 from monitor.statistics.pane import HOUR, PaneSums
@@ -48,7 +50,8 @@ def whole_blocks(shards: Sequence[Shard], settings_of: SettingsOf) -> list[Block
     newest = {model: epochs[-1].layout for shard in shards for model, epochs in shard.epochs.items()}
     layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
     cells = {key: cell for key, cell in whole_cells(shards).items() if key.layout == newest[key.model]}
-    return evaluate(fold_groups(cells, layouts)[0], layouts, settings_of)
+    previous = previous_versions(cells, merge_accounts([shard.account for shard in shards]).first_ms, settings_of)
+    return evaluate(fold_groups(cells, layouts)[0], layouts, settings_of, previous=previous)
 
 
 def models_report(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:

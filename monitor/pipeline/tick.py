@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from monitor.clock import Clock
-from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
+from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric
+from monitor.metrics.settings import SettingsOf, VersionName
+from monitor.metrics.succession import previous_versions
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.shard import Shard
 from monitor.statistics.fixed_point import I64
@@ -33,6 +35,7 @@ class WindowValues:
         end_ms: Excluded.
         blocks: Values of its series.
         held_back: Models whose series are absent until the window lies inside their present epoch.
+        previous: By version the one that it is compared with here.
     """
 
     name: str
@@ -40,6 +43,7 @@ class WindowValues:
     end_ms: int
     blocks: Sequence[Block]
     held_back: Sequence[str]
+    previous: Mapping[VersionName, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,30 +96,31 @@ class Evaluator:
         began = time.perf_counter()
         now_ms = self._clock.now_ms()
         advanced = [shard.advance(now_ms) for shard in list(self._shards)]
+        account = merge_accounts([account for _, account in advanced])
         windows, folded = [], 0
         for views in zip(*(views for views, _ in advanced), strict=True):
             present = [view for view in views if view is not None]
             if len(present) == len(views):
-                values, count = self._evaluate(present)
+                values, count = self._evaluate(present, account)
                 windows.append(values)
                 folded += count
-        account = merge_accounts([account for _, account in advanced])
         self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors)
         return self.snapshot
 
-    def _evaluate(self, views: Sequence[WindowSums]) -> tuple[WindowValues, int]:
+    def _evaluate(self, views: Sequence[WindowSums], account: Account) -> tuple[WindowValues, int]:
         cells = merge_cells([(view.keys, view.cells) for view in views])
         cells, held_back = self._current(cells, views[0].start_ms)
         layouts = {name: layout for shard in self._shards for name, layout in shard.layouts.copy().items()}
         folded_cells, folded = fold_groups(cells, layouts)
+        previous = previous_versions(cells, account.first_ms, self._settings_of)
         blocks: list[Block] = []
         try:
-            blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics)
+            blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics, previous)
         except (ArithmeticError, ValueError, LookupError):
             # One broken window must not blank the page: it is absent, counted, and the log says why.
             self._errors += 1
             log.exception("window %s could not be evaluated", views[0].name)
-        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back), folded
+        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back, previous), folded
 
     def _current(self, cells: dict[SeriesKey, I64], start_ms: int) -> tuple[dict[SeriesKey, I64], list[str]]:
         """Cells of models whose present epoch holds the whole window, and the names of the other models."""

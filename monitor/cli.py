@@ -14,6 +14,7 @@ from types import FrameType
 
 from monitor import __version__, commands
 from monitor.errors import CalmonError
+from monitor.request import options as request_options
 from monitor.service import Service
 
 EXIT_INTERRUPTED = 130
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands_parser.add_parser("schema", help="print the JSON Schema of an event")
     schema.set_defaults(run=lambda options: _print(commands.schema()))
     _add_state(commands_parser)
+    request_options.add_reference(commands_parser)
     return parser
 
 

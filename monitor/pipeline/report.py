@@ -16,7 +16,7 @@ from monitor.names import ALL_VALUE
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.shard import Shard
 from monitor.statistics.fixed_point import I64
-from monitor.statistics.pane import HOUR, PaneSums
+from monitor.statistics.pane import HOUR, PaneLevel, PaneSums
 from monitor.statistics.series import SeriesKey
 
 DEFAULT_ATTRIBUTE = "group"
@@ -27,10 +27,12 @@ _ALL_PANES = 1 << 26
 
 def whole_cells(shards: Sequence[Shard]) -> dict[SeriesKey, I64]:
     """Sums of every series over all hour panes that are kept."""
-    parts = []
-    for shard in shards:
-        sums = shard.read(HOUR, 0, _ALL_PANES)
-        parts.append(_cells(shard, sums))
+    return cells_between(shards, HOUR, 0, _ALL_PANES)
+
+
+def cells_between(shards: Sequence[Shard], level: PaneLevel, first_pane: int, end_pane: int) -> dict[SeriesKey, I64]:
+    """Sums of every series over the panes [first, end) of a level."""
+    parts = [_cells(shard, shard.read(level, first_pane, end_pane)) for shard in shards]
     return {key: cell for key, cell in merge_cells(parts).items() if cell[0] > 0}
 
 

@@ -27,6 +27,7 @@ from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.report import account_report, models_report, whole_blocks
 from monitor.request.files import engine_of_files
 from monitor.request.moment import moment
+from monitor.request.reference import check_references
 from monitor.request.state import opened_shards
 from monitor.service import Service
 
@@ -54,7 +55,7 @@ def evaluate_files(options: argparse.Namespace) -> int:
     window, at_ms = moment(options.at, options.window)
     base = load_config(options.config) if options.config else Config()
     with engine_of_files(base, options.files, window, at_ms) as engine:
-        blocks = whole_blocks([engine.shard], settings_of(base)) if window is None else _window_blocks(engine)
+        blocks = whole_blocks([engine.shard], settings_of(base), engine.references) if window is None else _window_blocks(engine)
         report = {
             "account": account_report(engine.shard.account),
             "models": models_report(blocks),
@@ -105,6 +106,7 @@ def check(config_path: str) -> Iterator[str]:
     """
     config = load_config(config_path)
     yield _what_it_watches(config, config_path)
+    yield from check_references(config)
     if config.source.kafka is not None:
         from monitor.broker.check import check_broker  # noqa: PLC0415 - only commands that need Kafka wait for its import
 
@@ -142,6 +144,8 @@ def _what_a_model_costs(config: Config, name: str | None) -> str:
         Subject.OWN: classes if model.classwise else int(model.positive_class is not None),
         Subject.ATTRIBUTE: attributes,
         Subject.VALUE: values,
+        Subject.DRIFT: int(model.reference is not None),
+        Subject.MIX: attributes * (model.reference is not None),
     }
     chosen = exported_metrics(config)
     costs = []

@@ -11,9 +11,10 @@ from monitor.metrics.entries.acceptance import OOD_ACCEPTANCE, SELECTION
 from monitor.metrics.entries.calibration import CALIBRATION, CSR, SCORES
 from monitor.metrics.entries.comparison import COMPARISON
 from monitor.metrics.entries.counts import BINS, COUNTS, RELIABILITY
+from monitor.metrics.entries.drift import DRIFT
 from monitor.metrics.metric import Family, Metric
 
-FAMILIES: Sequence[Family] = (COUNTS, CALIBRATION, SCORES, CSR, SELECTION, OOD_ACCEPTANCE, COMPARISON, BINS, RELIABILITY)
+FAMILIES: Sequence[Family] = (COUNTS, CALIBRATION, SCORES, CSR, SELECTION, OOD_ACCEPTANCE, DRIFT, COMPARISON, BINS, RELIABILITY)
 """All families, in the order in which they are shown."""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from monitor.errors import CapacityError
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.comparison import Comparison
+from monitor.metrics.drift import Drift, aligned
 from monitor.metrics.metric import Metric, Subject
 from monitor.metrics.settings import Settings, SettingsOf, VersionName
 from monitor.metrics.sums import DEFAULT_SETTINGS, Sums, mass_edges
@@ -93,6 +94,7 @@ def evaluate(
     settings_of: SettingsOf = lambda model: DEFAULT_SETTINGS,
     metrics: Sequence[Metric] = CATALOGUE,
     previous: Mapping[VersionName, str] | None = None,
+    references: Mapping[str, Version] | None = None,
 ) -> list[Block]:
     """Metrics of every series.
 
@@ -102,17 +104,18 @@ def evaluate(
         settings_of: Settings by model.
         metrics: Which ones.
         previous: By version the one that its model had before.
+        references: By model what drift is told from.
     """
     wanted: dict[Subject, list[Metric]] = {}
     for metric in metrics:
         wanted.setdefault(metric.subject, []).append(metric)
     blocks = _series_blocks(cells, layouts, settings_of, wanted)
     if any(subject not in (Subject.SERIES, Subject.BIN) for subject in wanted):
-        versions = _versions(cells, layouts, settings_of)
-        for key, version in versions.items():
+        found = versions(cells, layouts, settings_of)
+        for key, version in found.items():
             before = (previous or {}).get((key.model, key.version))
-            known = versions.get(key._replace(version=before)) if before is not None else None
-            blocks += _version_blocks(key, version if known is None else version.after(known), wanted)
+            known = None if before is None else found.get(key._replace(version=before))
+            blocks += _version_blocks(key, version.beside(known, (references or {}).get(key.model)), wanted)
     return blocks
 
 
@@ -150,9 +153,9 @@ def _sums(keys: Sequence[SeriesKey], cells: Mapping[SeriesKey, I64], layout: Lay
     return Sums(rows, layout, segment, edges, [key.value for key in keys], settings)
 
 
-def _versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf) -> dict[SeriesKey, Version]:
+def versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf) -> dict[SeriesKey, Version]:
     """Everything of each version, by the key of its segment `all`."""
-    versions = {}
+    found = {}
     for name, keys in groupby(sorted(cells), key=lambda one: (one.model, one.layout, one.version)):
         segments: dict[str, list[SeriesKey]] = {}
         for key in keys:
@@ -160,10 +163,10 @@ def _versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], set
         if ALL_VALUE not in segments:
             continue  # labels alone leave counts by class behind; nothing is said of a version without a prediction
         model, fingerprint, version = name
-        versions[SeriesKey(model, fingerprint, version, ALL_VALUE, ALL_VALUE)] = _version(
+        found[SeriesKey(model, fingerprint, version, ALL_VALUE, ALL_VALUE)] = _version(
             segments, cells, layouts[fingerprint], settings_of(model)
         )
-    return versions
+    return found
 
 
 def _version(segments: Mapping[str, Sequence[SeriesKey]], cells: Mapping[SeriesKey, I64], layout: Layout, settings: Settings) -> Version:
@@ -209,4 +212,9 @@ def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, S
     for attribute, sums in version.groups.items():
         add(Subject.ATTRIBUTE, [key._replace(segment=attribute)], sums, sums.edges)
         add(Subject.VALUE, rows(attribute, sums), sums, sums.edges)
+    if version.reference is not None:
+        add(Subject.DRIFT, [key], Drift(version, version.reference), version.everything.edges)
+        for attribute in sorted(version.groups.keys() & version.reference.groups.keys()):
+            mix = aligned(version.groups[attribute], version.reference.groups[attribute], "predictions")
+            add(Subject.MIX, [key._replace(segment=attribute)], mix, version.everything.edges)
     return blocks

@@ -21,6 +21,8 @@ class Subject(Enum):
     ATTRIBUTE = "a group attribute: Sums of its values to one value"
     VALUE = "each value of a group attribute among the others: Sums of the values to one value a row"
     VERSION = "a version with all its sums: Version to one value"
+    DRIFT = "a version beside its reference: Drift to one value; nothing without a reference"
+    MIX = "a group attribute beside the reference: Histograms of its values to one value; nothing without a reference"
     COMPARISON = "a version beside the one before it: Comparison to one value"
 
     @property

@@ -22,6 +22,7 @@ class Version:
         scores: Scored predictions by score bin, by domain (`unknown`, `id`, `ood`); a domain without any is absent.
         halves: Temperature cells by split half (`fit`, `report`).
         previous: The version that the model had before, on the same window; None without one.
+        reference: The sums that drift is told from; None without any.
     """
 
     everything: Sums
@@ -32,7 +33,8 @@ class Version:
     scores: Mapping[str, I64]
     halves: Mapping[str, I64]
     previous: Version | None = None
+    reference: Version | None = None
 
-    def after(self, previous: Version) -> Version:
-        """The same with the version that came before it."""
-        return replace(self, previous=previous)
+    def beside(self, previous: Version | None, reference: Version | None) -> Version:
+        """The same with the version that came before it, and with its reference."""
+        return replace(self, previous=previous, reference=reference)

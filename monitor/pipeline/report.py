@@ -14,7 +14,8 @@ from monitor.metrics.settings import SettingsOf
 from monitor.metrics.succession import previous_versions
 from monitor.names import ALL_VALUE
 from monitor.pipeline.account import Account, merge_accounts
-from monitor.pipeline.shard import Shard
+from monitor.pipeline.references import ConfiguredReferences
+from monitor.pipeline.shard import Shard, present_layouts
 from monitor.statistics.fixed_point import I64
 from monitor.statistics.pane import HOUR, PaneLevel, PaneSums
 from monitor.statistics.series import SeriesKey
@@ -47,13 +48,13 @@ def _cells(shard: Shard, sums: PaneSums) -> tuple[list[SeriesKey], list[I64]]:
     return keys, cells
 
 
-def whole_blocks(shards: Sequence[Shard], settings_of: SettingsOf) -> list[Block]:
+def whole_blocks(shards: Sequence[Shard], settings_of: SettingsOf, references: ConfiguredReferences) -> list[Block]:
     """Every metric over everything that was read, each model in its newest layout."""
-    newest = {model: epochs[-1].layout for shard in shards for model, epochs in shard.epochs.items()}
+    present = present_layouts(shards)
     layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
-    cells = {key: cell for key, cell in whole_cells(shards).items() if key.layout == newest[key.model]}
+    cells = {key: cell for key, cell in whole_cells(shards).items() if key.layout == present[key.model].fingerprint}
     previous = previous_versions(cells, merge_accounts([shard.account for shard in shards]).first_ms, settings_of)
-    return evaluate(fold_groups(cells, layouts)[0], layouts, settings_of, previous=previous)
+    return evaluate(fold_groups(cells, layouts)[0], layouts, settings_of, previous=previous, references=references.look(present)[0])
 
 
 def models_report(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:
@@ -92,7 +93,7 @@ def _name(metric: Metric, key: SeriesKey) -> str:
     name, value = metric.name, key.value
     if metric.subject in (Subject.CLASS, Subject.OWN):
         return f"{name}[{value}]"
-    if metric.subject is Subject.ATTRIBUTE:
+    if metric.subject in (Subject.ATTRIBUTE, Subject.MIX):
         return name if key.segment == DEFAULT_ATTRIBUTE else f"{name}[{key.segment}]"
     if key.segment == ALL_VALUE:
         return name

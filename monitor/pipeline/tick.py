@@ -16,8 +16,10 @@ from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric
 from monitor.metrics.settings import SettingsOf, VersionName
 from monitor.metrics.succession import previous_versions
+from monitor.metrics.version import Version
 from monitor.pipeline.account import Account, merge_accounts
-from monitor.pipeline.shard import Shard
+from monitor.pipeline.references import ConfiguredReferences, ReferenceState
+from monitor.pipeline.shard import Shard, present_layouts
 from monitor.statistics.fixed_point import I64
 from monitor.statistics.series import SeriesKey
 from monitor.windows.running import WindowSums
@@ -57,6 +59,7 @@ class Snapshot:
         folded: Series that were folded into `__other__`.
         duration_s: How long the tick took.
         errors: Windows that could not be evaluated since the start.
+        references: How each configured reference stands.
     """
 
     now_ms: int
@@ -65,6 +68,7 @@ class Snapshot:
     folded: int = 0
     duration_s: float = 0.0
     errors: int = 0
+    references: Sequence[ReferenceState] = ()
 
 
 class Evaluator:
@@ -75,13 +79,17 @@ class Evaluator:
         clock: What windows are moved to.
         settings_of: Settings by model.
         metrics: What is computed.
+        references: What drift is told from.
     """
 
-    def __init__(self, shards: Sequence[Shard], clock: Clock, settings_of: SettingsOf, metrics: Sequence[Metric]) -> None:
+    def __init__(
+        self, shards: Sequence[Shard], clock: Clock, settings_of: SettingsOf, metrics: Sequence[Metric], references: ConfiguredReferences
+    ) -> None:
         self._shards = shards
         self._clock = clock
         self._settings_of = settings_of
         self._metrics = metrics
+        self._references = references
         self._errors = 0
         # Counters go on where they were: a page that began at 0 after a restart would look like a burst of records.
         self.snapshot = Snapshot(clock.now_ms(), account=merge_accounts([shard.published for shard in shards]))
@@ -97,17 +105,18 @@ class Evaluator:
         now_ms = self._clock.now_ms()
         advanced = [shard.advance(now_ms) for shard in list(self._shards)]
         account = merge_accounts([account for _, account in advanced])
+        references, states = self._references.look(present_layouts(self._shards))
         windows, folded = [], 0
         for views in zip(*(views for views, _ in advanced), strict=True):
             present = [view for view in views if view is not None]
             if len(present) == len(views):
-                values, count = self._evaluate(present, account)
+                values, count = self._evaluate(present, account, references)
                 windows.append(values)
                 folded += count
-        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors)
+        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors, states)
         return self.snapshot
 
-    def _evaluate(self, views: Sequence[WindowSums], account: Account) -> tuple[WindowValues, int]:
+    def _evaluate(self, views: Sequence[WindowSums], account: Account, references: Mapping[str, Version]) -> tuple[WindowValues, int]:
         cells = merge_cells([(view.keys, view.cells) for view in views])
         cells, held_back = self._current(cells, views[0].start_ms)
         layouts = {name: layout for shard in self._shards for name, layout in shard.layouts.copy().items()}
@@ -115,7 +124,7 @@ class Evaluator:
         previous = previous_versions(cells, account.first_ms, self._settings_of)
         blocks: list[Block] = []
         try:
-            blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics, previous)
+            blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics, previous, references)
         except (ArithmeticError, ValueError, LookupError):
             # One broken window must not blank the page: it is absent, counted, and the log says why.
             self._errors += 1

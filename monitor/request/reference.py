@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from monitor.clock import Clock
+from monitor.config import Config
 from monitor.config_value import parse_reference
 from monitor.errors import CalmonError, ConfigError, StateError
+from monitor.metrics.reference import REASONS, differences
+from monitor.pipeline.configured import layouts_of, references_of
 from monitor.request.moment import COMMAND_LINE
 from monitor.request.sums import configuration, gather, instant
 from monitor.state.references import References
@@ -92,6 +95,33 @@ def show_reference(options: argparse.Namespace) -> str:
         *(f"  {key}: {json.dumps(value)}" for key, value in reference.layout.to_json().items()),
     ]
     return "\n".join(lines)
+
+
+def check_references(config: Config) -> Iterator[str]:
+    """How each configured reference stands, for `calmon check`.
+
+    Raises:
+        CalmonError: After all of them: which cannot be used.
+    """
+    faults = []
+    layout_of, references = layouts_of(config), References(Path(config.state.directory))
+    for model, name in references_of(config).items():
+        where = f"models.{model}.reference {name}"
+        try:
+            found = references.resolve(name)
+            reference = None if found is None else references.load(*found)
+        except StateError as error:
+            faults.append(f"{where}: {error}")
+            continue
+        if reference is None:
+            yield f"{where}: not set yet, see calmon reference set --help"
+        elif reference.model != model:
+            faults.append(f"{where}: {reference.label} is of model {reference.model}")
+        else:
+            refused = [REASONS[reason] for reason in differences(reference.layout, layout_of(model)[0])]
+            yield "; ".join([f"{where}: {_line(reference)}", *refused])
+    if faults:
+        raise CalmonError("; ".join(faults))
 
 
 def summary(reference: Reference) -> dict[str, Any]:

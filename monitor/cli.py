@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     schema.set_defaults(run=lambda options: _print(commands.schema()))
     _add_state(commands_parser)
     request_options.add_reference(commands_parser)
+    request_options.add_recommend(commands_parser)
     return parser
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from monitor.clock import SystemClock
 from monitor.request import reference
+from monitor.request.recommend import recommend
 from monitor.request.sums import add_options
 
 _Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
@@ -50,6 +51,28 @@ def _add_set(actions: _Commands[argparse.ArgumentParser]) -> None:
     action.add_argument("--version", dest="model_version", metavar="V", help="of which of its versions; not needed where there is only one")
     add_options(action)
     action.set_defaults(run=lambda options: _print([reference.set_reference(options, SystemClock())]))
+
+
+def add_recommend(parsers: _Commands[argparse.ArgumentParser]) -> None:
+    """`calmon recommend`."""
+    parser = parsers.add_parser(
+        "recommend",
+        help="recommend a temperature and thresholds for a version",
+        description="Recommend, for one model version: a temperature (its effect is told on the half of the ids that did not choose it), "
+        "an OOD threshold for a wanted acceptance, a confidence threshold certified to keep a wanted risk, and estimate the accuracy of "
+        "what has no label. From event files (--from), or from the state of a stopped service, which is not changed. Nothing is applied.",
+        epilog="Example: calmon recommend flights 7 -c calmon.yaml --at 2026-06-01T00:00:00Z --window 30d:2d --max-risk 0.02",
+    )
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("model_version", metavar="VERSION")
+    add_options(parser)
+    parser.add_argument("--acceptance", type=float, default=0.95, metavar="SHARE", help="wanted OOD acceptance; default: 0.95")
+    parser.add_argument(
+        "--max-risk", type=float, default=0.05, metavar="RISK", help="wanted share of errors among the accepted; default: 0.05"
+    )
+    parser.add_argument("--delta", type=float, default=0.05, metavar="P", help="chance that the certificate is wrong; default: 0.05")
+    parser.add_argument("--format", choices=_FORMATS, default="table", help="default: table")
+    parser.set_defaults(run=lambda options: _print([recommend(options)]))
 
 
 def _print(texts: Iterable[str]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from monitor.errors import StateError
-from monitor.metrics.reference import REASONS, comparable, differences
+from monitor.metrics.comparable import REASONS, comparable, differences
 from monitor.metrics.settings import SettingsOf
 from monitor.metrics.version import Version
 from monitor.state.references import References

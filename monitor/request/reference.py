@@ -12,7 +12,7 @@ from monitor.clock import Clock
 from monitor.config import Config
 from monitor.config_value import parse_reference
 from monitor.errors import CalmonError, ConfigError, StateError
-from monitor.metrics.reference import REASONS, differences
+from monitor.metrics.comparable import REASONS, differences
 from monitor.pipeline.configured import layouts_of, references_of
 from monitor.request.moment import COMMAND_LINE
 from monitor.request.sums import configuration, gather, instant

@@ -66,6 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_produce(commands_parser)
     schema = commands_parser.add_parser("schema", help="print the JSON Schema of an event")
     schema.set_defaults(run=lambda options: _print(commands.schema()))
+    metrics = commands_parser.add_parser("metrics", help="print the reference of every metric, as Markdown")
+    metrics.set_defaults(run=lambda options: _print(commands.metric_reference()))
     _add_state(commands_parser)
     request_options.add_reference(commands_parser)
     request_options.add_recommend(commands_parser)

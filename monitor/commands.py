@@ -22,6 +22,7 @@ from monitor.events.contract import json_schema
 from monitor.metrics.catalogue import FAMILIES, expanded
 from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Subject
+from monitor.metrics.reference import reference
 from monitor.pipeline.configured import exported_metrics, settings_of
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.report import account_report, models_report, whole_blocks
@@ -40,6 +41,11 @@ SERIES_BUDGET = 20_000
 def schema() -> str:
     """The event contract as JSON Schema."""
     return json.dumps(json_schema(), indent=2)
+
+
+def metric_reference() -> str:
+    """Every metric, as Markdown."""
+    return reference()
 
 
 def service(config_path: str, accept_loss: bool = False) -> Service:
@@ -216,7 +222,7 @@ def _write_report(report: dict[str, Any], form: str) -> None:
     )
     names = sorted(report["models"])
     table = Table("metric", *names)
-    for metric in dict.fromkeys(name for model in names for name in report["models"][model] if name != "bins"):
+    for metric in dict.fromkeys(name for model in names for name, value in report["models"][model].items() if not isinstance(value, list)):
         cells = [report["models"][model].get(metric) for model in names]
         table.add_row(metric, *["-" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells])
     console.print(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def models_report(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:
                 report["bins"] = _bins(block, position)
                 continue
             for metric, values in block.values.items():
-                report[_name(metric, key)] = _plain(values[position])
+                report[_name(metric, key)] = _rows(values[position]) if block.subject is Subject.TABLE else _plain(values[position])
     return models
 
 
@@ -108,6 +108,11 @@ def _bins(block: Block, position: int) -> list[dict[str, Any]]:
         | {metric.name: _plain(values[position][number]) for metric, values in block.values.items()}
         for number in range(len(block.edges) - 1)
     ]
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of a table, None where a number is undefined."""
+    return [{name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()} for row in rows]
 
 
 def _plain(value: np.float64 | np.int64) -> float | int | None:

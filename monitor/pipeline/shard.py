@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 
 import msgspec
@@ -152,8 +152,12 @@ class Shard:
             sums = merge([sums, minutes.coarser(_MINUTES)])
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
-    def advance(self, now_ms: int) -> tuple[list[WindowSums | None], Account]:
+    def advance(self, now_ms: int, reserved: Collection[str] = ()) -> tuple[list[WindowSums | None], Account]:
         """Move every window to a moment and copy its sums, with the account of the same moment.
+
+        Args:
+            now_ms: The moment.
+            reserved: Reserved segments whose sums are wanted beside all others.
 
         Returns:
             Sums by window, None for a window whose panes are not kept; and what became of the records in them.
@@ -163,7 +167,7 @@ class Shard:
             for window in self.windows:
                 floor = self.minute_floor_ms if window.spec.level is MINUTE else self.hour_floor_ms
                 window.advance(now_ms, self.read, floor)
-                found.append(window.view(self.series))
+                found.append(window.view(self.series, reserved))
             return found, self.published
 
     @property

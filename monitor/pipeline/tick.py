@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from monitor.clock import Clock
 from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
-from monitor.metrics.metric import Metric
+from monitor.metrics.metric import Metric, segments_read
 from monitor.metrics.settings import SettingsOf, VersionName
 from monitor.metrics.succession import previous_versions
 from monitor.metrics.version import Version
+from monitor.names import CLASS_SEGMENT, OTHER_VALUE
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.references import ConfiguredReferences, ReferenceState
 from monitor.pipeline.shard import Shard, present_layouts
@@ -90,7 +91,9 @@ class Evaluator:
         self._settings_of = settings_of
         self._metrics = metrics
         self._references = references
+        self._reserved = segments_read(metrics)
         self._errors = 0
+        self._folded: set[tuple[str, str, str]] = set()
         # Counters go on where they were: a page that began at 0 after a restart would look like a burst of records.
         self.snapshot = Snapshot(clock.now_ms(), account=merge_accounts([shard.published for shard in shards]))
 
@@ -103,7 +106,7 @@ class Evaluator:
         """
         began = time.perf_counter()
         now_ms = self._clock.now_ms()
-        advanced = [shard.advance(now_ms) for shard in list(self._shards)]
+        advanced = [shard.advance(now_ms, self._reserved) for shard in list(self._shards)]
         account = merge_accounts([account for _, account in advanced])
         references, states = self._references.look(present_layouts(self._shards))
         windows, folded = [], 0
@@ -122,6 +125,7 @@ class Evaluator:
         layouts = {name: layout for shard in self._shards for name, layout in shard.layouts.copy().items()}
         folded_cells, folded = fold_groups(cells, layouts)
         previous = previous_versions(cells, account.first_ms, self._settings_of)
+        self._say_what_was_folded(folded)
         blocks: list[Block] = []
         try:
             blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics, previous, references)
@@ -129,7 +133,18 @@ class Evaluator:
             # One broken window must not blank the page: it is absent, counted, and the log says why.
             self._errors += 1
             log.exception("window %s could not be evaluated", views[0].name)
-        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back, previous), folded
+        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back, previous), sum(folded.values())
+
+    def _say_what_was_folded(self, folded: Mapping[tuple[str, str, str], int]) -> None:
+        """Log each attribute of a version the first time that it has more values than are exported."""
+        for name, values in folded.items():
+            if name not in self._folded:
+                self._folded.add(name)
+                model, version, attribute = name
+                what = "classes" if attribute == CLASS_SEGMENT else f"values of {attribute}"
+                log.warning(
+                    "model %s version %s: %d %s beyond max_group_values are summed as %s", model, version, values, what, OTHER_VALUE
+                )
 
     def _current(self, cells: dict[SeriesKey, I64], start_ms: int) -> tuple[dict[SeriesKey, I64], list[str]]:
         """Cells of models whose present epoch holds the whole window, and the names of the other models."""

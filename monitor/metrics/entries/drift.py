@@ -9,9 +9,12 @@ from monitor.metrics import acceptance
 from monitor.metrics.comparison import Difference
 from monitor.metrics.drift import Drift, Histograms
 from monitor.metrics.metric import Family, Metric, Subject
+from monitor.names import CLASS_SEGMENT, SCORE_SEGMENT
 from monitor.statistics.fixed_point import F64, I64
 
 _Of = Callable[[Any], Histograms]
+
+_READS = {"score": (SCORE_SEGMENT,), "class": (CLASS_SEGMENT,)}
 
 
 def _counted(name: str, text: str, function: Callable[[Drift], I64]) -> Metric:
@@ -23,7 +26,7 @@ def _histograms(name: str, what: str, of: _Of, subject: Subject, count: str) -> 
 
     def field(suffix: str, text: str, function: Callable[[Any], F64]) -> Metric:
         full = f"drift_{name}_{suffix}"
-        return Metric(full, full, text, function, "1", subject, count=count)
+        return Metric(full, full, text, function, "1", subject, count=count, reads=_READS.get(name, ()))
 
     return (
         field("psi", f"Population stability index of {what} against the reference.", lambda drift: of(drift).psi()),
@@ -37,7 +40,7 @@ def _ordered(name: str, what: str, of: _Of, count: str) -> tuple[Metric, ...]:
 
     def field(suffix: str, text: str, function: Callable[[Drift], F64], bound: str = "") -> Metric:
         full = f"drift_{name}_ks_{suffix}"
-        return Metric(full, full, text, function, "1", Subject.DRIFT, count=count, bound=bound)
+        return Metric(full, full, text, function, "1", Subject.DRIFT, count=count, bound=bound, reads=_READS.get(name, ()))
 
     return (
         *_histograms(name, what, of, Subject.DRIFT, count),
@@ -64,7 +67,7 @@ def _difference(name: str, what: str, of: Callable[[Drift], Difference], count: 
 
 DRIFT = Family(
     "drift",
-    "whether inputs and outputs still look as they did in the reference; needs no labels and proves no miscalibration",
+    "whether inputs and outputs still look as they did in the `reference` of the model, whose configuration exports this too",
     False,
     (
         _counted(

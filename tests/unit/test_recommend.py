@@ -15,9 +15,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import binom
 
+from monitor.app import Engine
+from monitor.clock import ManualClock
+from monitor.config_file import load_config
 from monitor.metrics.certified import choose_threshold
+from monitor.state.rocks import RocksStore
 from monitor.statistics.fixed_point import F64, I64
 from monitor.statistics.grid import equal_edges, graded_edges, union_edges
+from tests.doubles.list_source import ListSource
 from tests.recovery.stream import START_MS, encode, write_lines
 from tests.unit.test_commands import Called
 
@@ -256,6 +261,25 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert called.code == 0
     for words in ("stopped service", "--max-risk", "Example: calmon recommend", "Nothing is applied"):
         assert words in " ".join(called.out.split())
+
+
+def test_shards_of_a_state_are_taken_together(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    lines = Raw(4, 400).write(tmp_path / "e").read_bytes().splitlines()
+    config = configure(tmp_path)
+    for shard in range(2):
+        store = RocksStore(tmp_path / "shards" / f"shard-{shard}")
+        # An id's prediction and label are in one shard.
+        part = [("p", line) for line in lines if int(line.split(b'"id-')[1].split(b'"')[0]) % 2 == shard]
+        (tmp_path / "state").mkdir(exist_ok=True)  # for the quarantine
+        engine = Engine(load_config(config), ManualClock(START_MS), ListSource(part), store)
+        engine.runner.start()
+        while engine.runner.step(100, 0.0):
+            pass
+        engine.close()
+    found = recommended(capsys, "-c", config, "--state", tmp_path / "shards")
+    of_file = recommended(capsys, "-c", config, "--from", tmp_path / "e")
+    assert found["recommendations"] == of_file["recommendations"]
+    assert found["basis"] | {"source": ""} == of_file["basis"] | {"source": ""}
 
 
 def test_json_has_no_nan(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
 from typing import TypeVar
 
 import pytest
@@ -276,9 +276,11 @@ def test_repetitions_change_nothing(data: st.DataObject, history: History, manne
 
 
 def wire(number: int, event: Scored) -> list[tuple[str, bytes]]:
-    """A surviving prediction under an id of its own, and the label that scores it."""
+    """A surviving prediction under an id of its own in the same half of the split, and the label that scores it."""
     prediction = event.prediction
-    head = {"prediction_id": f"final-{number}", "model": prediction.model, "model_version": prediction.model_version}
+    names = (f"final-{number}-{attempt}" for attempt in count())
+    name = next(one for one in names if fits(one) == fits(prediction.prediction_id))
+    head = {"prediction_id": name, "model": prediction.model, "model_version": prediction.model_version}
     record: dict[str, object] = head | {
         "type": "prediction",
         "predicted_at": prediction.predicted_at_ms,

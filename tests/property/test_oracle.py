@@ -98,8 +98,6 @@ def compare_gauges(
     want = {(name, labels): value for (name, labels), value in want.items() if not held_back(dict(labels))}
     allowed = tolerances(joined.scored, models, DEFAULTS, now_ms, windows)
     got = series_of(samples)
-    # What compares groups comes from counts alone.
-    allowed |= dict.fromkeys(want.keys() - allowed.keys(), 1e-09)
     undecidable = {key for key, tolerance in allowed.items() if math.isinf(tolerance)}
     assert (want.keys() ^ got.keys()) - undecidable == set()
     wrong = {key: (got[key], want[key], allowed[key]) for key in want.keys() & got.keys() if not abs(got[key] - want[key]) <= allowed[key]}

@@ -6,11 +6,9 @@ import math
 from decimal import Decimal, localcontext
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from monitor.metrics.temperature import temperature_grid
 from monitor.statistics.segment import TEMPERATURE, TEMPERATURES
 from monitor.statistics.tempering import VectorBuffer, temperatures
 
@@ -77,14 +75,13 @@ def check(*events: Event) -> None:
         assert found == wanted(event), event
 
 
-def test_the_grid_is_correctly_rounded_and_the_one_that_metrics_read() -> None:
+def test_the_grid_is_correctly_rounded() -> None:
     assert temperatures()[ONE] == 1.0
     assert temperatures()[[0, 10, 20, -11, -1]].tolist() == [0.125, 0.25, 0.5, 4.0, 8.0]
     with localcontext() as context:
         context.prec = 70
         want = [float((Decimal(8).ln() * (k - ONE) / ONE).exp()) for k in range(TEMPERATURES)]
     assert temperatures().tolist() == want
-    assert temperature_grid(TEMPERATURES) == pytest.approx(temperatures(), rel=1e-15)
 
 
 @st.composite

@@ -75,7 +75,7 @@ class Engine:
         self._layout_of = layouts_of(config)
         self.source = _source(config, accept_loss) if source is None else source
         self.shards: list[Shard] = []
-        self.runner = Runner(self.source, self._new_worker)
+        self.runner = Runner(self.source, self._new_worker, clock)
         for name in self._known_shards():
             self.runner.worker(name)
         self.evaluator = Evaluator(self.shards, clock, settings_of(config), exported_metrics(config))

@@ -126,14 +126,14 @@ class KafkaSource:
 
     def status(self) -> SourceStatus:
         """How reading is going."""
-        lags = self.lags()
+        lags, trouble = self.lags(), self.trouble
         return SourceStatus(
-            self.trouble,
+            trouble,
             {name: lag.records for name, lag in lags.items()},
             {name: lag.newest_ms for name, lag in lags.items() if lag.newest_ms is not None and lag.newest_ms >= 0},
             self.lost_records,
             self.counts,
-            frozenset(name for name, lag in lags.items() if not lag.records) & self.assigned if self.connected else frozenset(),
+            frozenset() if trouble else frozenset(name for name, lag in lags.items() if not lag.records),
         )
 
     @property

@@ -96,7 +96,7 @@ def lines_of(events: Sequence[Event]) -> list[bytes]:
     return [line for _, line in records(events)]
 
 
-EVENTS = made(2, range(14 * 24), GOOD_AND_BAD, per_hour=8)
+EVENTS = made(2, range(0, 14 * 24, 2), GOOD_AND_BAD, per_hour=12)
 
 
 @pytest.fixture(scope="module")

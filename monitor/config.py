@@ -20,6 +20,7 @@ from monitor.config_value import (
     Number,
     PathText,
     PositiveMs,
+    ReferenceText,
     Section,
     Text,
     check_positive,
@@ -43,6 +44,7 @@ MIN_EDGES: Final = 2
 MAX_CLASSES: Final = 1000
 MAX_GROUP_VALUES: Final = 1000
 MAX_GROUP_COUNT: Final = 1_000_000
+PRIOR_TOLERANCE: Final = 1e-6
 MAX_COST: Final = 1_000_000_000
 SHORTEST_TICK_MS: Final = 100
 FIRST_YEAR: Final = 2000
@@ -105,6 +107,12 @@ def _check_edges(edges: tuple[float, ...] | None) -> tuple[float, ...] | None:
     falling = [((place,), "must be greater than the edge before it") for place, (before, edge) in pairs if not before < edge]
     report_faults(outside + falling)
     return tuple(edge + 0.0 for edge in edges)  # turns -0.0 into 0.0: equal edges must have equal bytes in the fingerprint
+
+
+def _check_prior(prior: Mapping[str, float]) -> Mapping[str, float]:
+    if prior and abs(sum(prior.values()) - 1) > PRIOR_TOLERANCE:
+        raise ValueError(f"must be shares of classes that sum to 1, they sum to {sum(prior.values()):g}")
+    return prior
 
 
 HorizonMs = Annotated[int | None, BeforeValidator(_duration_or_none), AfterValidator(check_positive)]
@@ -245,7 +253,9 @@ class ModelConfig(Section):
     positive_edges: Annotated[tuple[Number, ...] | None, AfterValidator(_check_edges)] = None
     classwise: Annotated[bool, Strict()] = False
     temperature: Annotated[bool, Strict()] = False
+    target_prior: Annotated[Mapping[Text, Annotated[Number, within(0, 1)]], AfterValidator(_check_prior)] = Field(default_factory=dict)
     costs: Annotated[CostsConfig, BeforeValidator(empty_if_null)] = CostsConfig()
+    reference: ReferenceText | None = None
     epoch_start_ms: Annotated[int | None, BeforeValidator(_epoch_start_ms)] = Field(default=None, validation_alias="epoch_start")
 
     @field_validator("bins")
@@ -319,6 +329,13 @@ class Config(Section):
             faults.append("must be another topic than those that are read")
         report_faults((("topic",), text) for text in faults[:1])
         return quarantine
+
+    @field_validator("defaults")
+    @classmethod
+    def _check_defaults(cls, defaults: ModelConfig) -> ModelConfig:
+        if defaults.reference is not None:
+            report_faults([(("reference",), "belongs to one model: set it in models.NAME")])
+        return defaults
 
     @field_validator("windows")
     @classmethod

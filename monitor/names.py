@@ -14,11 +14,26 @@ CLASS_SEGMENT = "__class__"
 ONE_VS_REST_SEGMENT = "__one_vs_rest__"
 """Internal segment: a class's own probability against "the label is this class"."""
 
+CONFIDENCE_SEGMENT = "__confidence__"
+"""Internal segment: labelled confidences that repeat."""
+
+OWN_CONFIDENCE_SEGMENT = "__own_confidence__"
+"""Internal segment: a watched class's own probabilities that repeat."""
+
 SCORE_SEGMENT = "__score__"
 """Internal segment: OOD scores by what is known of the domain."""
 
 TEMPERATURE_SEGMENT = "__temperature__"
 """Internal segment: likelihoods at a grid of temperatures, by split half."""
+
+RESERVED_SEGMENTS = (
+    CLASS_SEGMENT,
+    ONE_VS_REST_SEGMENT,
+    CONFIDENCE_SEGMENT,
+    OWN_CONFIDENCE_SEGMENT,
+    SCORE_SEGMENT,
+    TEMPERATURE_SEGMENT,
+)
 
 RESERVED_PREFIX = "__"
 """No group attribute may begin with it."""

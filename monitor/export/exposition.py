@@ -56,6 +56,8 @@ def series_families(windows: Sequence[NamedWindow]) -> list[Metric]:
     """One gauge family a metric of the catalogue that has any value; an undefined value has no sample."""
     families: list[Metric] = []
     for metric in CATALOGUE:
+        if metric.subject is Subject.TABLE:
+            continue
         family = GaugeMetricFamily(PREFIX + metric.gauge, metric.help, labels=metric.subject.labels)
         for window in windows:
             for block in window.blocks:

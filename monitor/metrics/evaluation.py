@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -11,24 +11,33 @@ import numpy as np
 
 from monitor.errors import CapacityError
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.comparison import Comparison
+from monitor.metrics.drift import Drift, aligned
+from monitor.metrics.group_table import GroupTable
 from monitor.metrics.metric import Metric, Subject
-from monitor.metrics.settings import Settings
+from monitor.metrics.settings import Settings, SettingsOf, VersionName
 from monitor.metrics.sums import DEFAULT_SETTINGS, Sums, mass_edges
+from monitor.metrics.values import Values
 from monitor.metrics.version import Version
-from monitor.names import ALL_VALUE, CLASS_SEGMENT, ONE_VS_REST_SEGMENT, OTHER_VALUE, RESERVED_PREFIX, SCORE_SEGMENT, TEMPERATURE_SEGMENT
+from monitor.names import (
+    ALL_VALUE,
+    CLASS_SEGMENT,
+    CONFIDENCE_SEGMENT,
+    ONE_VS_REST_SEGMENT,
+    OTHER_VALUE,
+    OWN_CONFIDENCE_SEGMENT,
+    RESERVED_PREFIX,
+    SCORE_SEGMENT,
+    TEMPERATURE_SEGMENT,
+)
 from monitor.statistics.fixed_point import F64, I64, SAFE_EVENTS
 from monitor.statistics.layout import Layout
+from monitor.statistics.score_grid import both_signs
 from monitor.statistics.segment import CLASS, SCORE
 from monitor.statistics.series import SeriesKey
 
 STORED_FACTOR = 4
 """Group values that are stored for each one that is exported."""
-
-SettingsOf = Callable[[str], Settings]
-"""Settings of a model."""
-
-VersionName = tuple[str, str]
-"""Model and version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +48,14 @@ class Block:
         subject: What was computed.
         keys: The series, one a row; of `Subject.CLASS` and `OWN` their value is the class.
         edges: Report edges of the bins.
-        values: By metric: one value a series, NaN where undefined, shape (n,); of `Subject.BIN` shape (n, n_bins).
+        values: By metric: one value a series, NaN where undefined, shape (n,); of `Subject.BIN` shape (n, n_bins); of
+            `Subject.TABLE` a list of rows.
     """
 
     subject: Subject
     keys: Sequence[SeriesKey]
     edges: F64
-    values: Mapping[Metric, F64 | I64]
+    values: Mapping[Metric, Any]
 
 
 def merge_cells(parts: Sequence[tuple[Sequence[SeriesKey], Sequence[I64]]]) -> dict[SeriesKey, I64]:
@@ -67,17 +77,19 @@ def merge_cells(parts: Sequence[tuple[Sequence[SeriesKey], Sequence[I64]]]) -> d
     return merged
 
 
-def fold_groups(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]) -> tuple[dict[SeriesKey, I64], int]:
+def fold_groups(
+    cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]
+) -> tuple[dict[SeriesKey, I64], dict[tuple[str, str, str], int]]:
     """Keep the largest values of each attribute, and the largest classes, by count and then by name; the rest goes to `__other__`.
 
     Returns:
-        The cells to export, and how many series were folded.
+        The cells to export, and how many series of each (model, version, attribute) were folded.
     """
     attributes: dict[tuple[str, str, str, str], list[SeriesKey]] = {}
     kept: dict[SeriesKey, I64] = {}
-    folded = 0
+    folded: dict[tuple[str, str, str], int] = {}
     for key, cell in cells.items():
-        if key.segment in (ALL_VALUE, SCORE_SEGMENT, TEMPERATURE_SEGMENT):
+        if key.segment in (ALL_VALUE, CONFIDENCE_SEGMENT, SCORE_SEGMENT, TEMPERATURE_SEGMENT):
             kept[key] = cell
         else:
             attributes.setdefault(key[:4], []).append(key)
@@ -88,7 +100,8 @@ def fold_groups(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout]) -
         kept.update({key: cells[key] for key in named[:exported]})
         if rest:
             kept[rest[0]._replace(value=OTHER_VALUE)] = np.sum([cells[key] for key in rest], axis=0)
-            folded += len(named[exported:])
+            if named[exported:]:
+                folded[keys[0].model, keys[0].version, keys[0].segment] = len(named[exported:])
     return kept, folded
 
 
@@ -98,6 +111,7 @@ def evaluate(
     settings_of: SettingsOf = lambda model: DEFAULT_SETTINGS,
     metrics: Sequence[Metric] = CATALOGUE,
     previous: Mapping[VersionName, str] | None = None,
+    references: Mapping[str, Version] | None = None,
 ) -> list[Block]:
     """Metrics of every series.
 
@@ -107,17 +121,19 @@ def evaluate(
         settings_of: Settings by model.
         metrics: Which ones.
         previous: By version the one that its model had before.
+        references: By model what drift is told from.
     """
     wanted: dict[Subject, list[Metric]] = {}
     for metric in metrics:
         wanted.setdefault(metric.subject, []).append(metric)
     blocks = _series_blocks(cells, layouts, settings_of, wanted)
     if any(subject not in (Subject.SERIES, Subject.BIN) for subject in wanted):
-        versions = _versions(cells, layouts, settings_of)
-        for key, version in versions.items():
+        found = versions(cells, layouts, settings_of)
+        for key, version in found.items():
             before = (previous or {}).get((key.model, key.version))
-            known = versions.get(key._replace(version=before)) if before is not None else None
-            blocks += _version_blocks(key, version if known is None else version.after(known), wanted)
+            known = None if before is None else found.get(key._replace(version=before))
+            blocks += _version_blocks(key, version.beside(known, (references or {}).get(key.model)), wanted)
+        blocks += _group_blocks(found, wanted)
     return blocks
 
 
@@ -155,9 +171,9 @@ def _sums(keys: Sequence[SeriesKey], cells: Mapping[SeriesKey, I64], layout: Lay
     return Sums(rows, layout, segment, edges, [key.value for key in keys], settings)
 
 
-def _versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf) -> dict[SeriesKey, Version]:
+def versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf) -> dict[SeriesKey, Version]:
     """Everything of each version, by the key of its segment `all`."""
-    versions = {}
+    found = {}
     for name, keys in groupby(sorted(cells), key=lambda one: (one.model, one.layout, one.version)):
         segments: dict[str, list[SeriesKey]] = {}
         for key in keys:
@@ -165,10 +181,10 @@ def _versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], set
         if ALL_VALUE not in segments:
             continue  # labels alone leave counts by class behind; nothing is said of a version without a prediction
         model, fingerprint, version = name
-        versions[SeriesKey(model, fingerprint, version, ALL_VALUE, ALL_VALUE)] = _version(
+        found[SeriesKey(model, fingerprint, version, ALL_VALUE, ALL_VALUE)] = _version(
             segments, cells, layouts[fingerprint], settings_of(model)
         )
-    return versions
+    return found
 
 
 def _version(segments: Mapping[str, Sequence[SeriesKey]], cells: Mapping[SeriesKey, I64], layout: Layout, settings: Settings) -> Version:
@@ -184,9 +200,18 @@ def _version(segments: Mapping[str, Sequence[SeriesKey]], cells: Mapping[SeriesK
         sums(ONE_VS_REST_SEGMENT),
         _sums(positive, cells, layout, settings, edges) if positive else None,
         {name: _sums(keys, cells, layout, settings) for name, keys in segments.items() if name in layout.groups},
-        {key.value: cells[key][len(SCORE.scalars) :] for key in segments.get(SCORE_SEGMENT, ())},
+        _scores(segments.get(SCORE_SEGMENT, ()), cells),
         {key.value: cells[key] for key in segments.get(TEMPERATURE_SEGMENT, ())},
+        {key.value: Values.of(cells[key]) for key in segments.get(OWN_CONFIDENCE_SEGMENT, ())},
+        next((Values.of(cells[key]) for key in segments.get(CONFIDENCE_SEGMENT, ())), None),
     )
+
+
+def _scores(keys: Sequence[SeriesKey], cells: Mapping[SeriesKey, I64]) -> dict[str, I64]:
+    """Counts by domain over ascending scores of both signs."""
+    signs = {key.value: cells[key][len(SCORE.scalars) :] for key in keys}
+    domains = {name[:-1] for name in signs}
+    return {domain: both_signs(signs.get(f"{domain}-"), signs.get(f"{domain}+")) for domain in domains}
 
 
 def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, Sequence[Metric]]) -> list[Block]:
@@ -201,6 +226,11 @@ def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, S
         return [key._replace(segment=segment, value=name) for name in sums.names]
 
     add(Subject.VERSION, [key], version, version.everything.edges)
+    previous = None if version.previous is None else version.previous.everything
+    add(Subject.COMPARISON, [key], Comparison(version.everything, previous), version.everything.edges)
+    tables = {metric: metric.function(version) for metric in wanted.get(Subject.TABLE, ())}
+    if tables:
+        blocks.append(Block(Subject.TABLE, [key], version.everything.edges, {metric: [rows] for metric, rows in tables.items()}))
     for subject, segment, sums in (
         (Subject.CLASS, CLASS_SEGMENT, version.classes),
         (Subject.OWN, ONE_VS_REST_SEGMENT, version.own),
@@ -209,7 +239,31 @@ def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, S
             add(subject, rows(segment, sums), sums, sums.edges)
     if version.positive is not None:
         add(Subject.POSITIVE, [key], version.positive, version.positive.edges)
-    for attribute, sums in version.groups.items():
-        add(Subject.ATTRIBUTE, [key._replace(segment=attribute)], sums, sums.edges)
-        add(Subject.VALUE, rows(attribute, sums), sums, sums.edges)
+    if version.reference is not None:
+        add(Subject.DRIFT, [key], Drift(version, version.reference), version.everything.edges)
+        for attribute in sorted(version.groups.keys() & version.reference.groups.keys()):
+            mix = aligned(version.groups[attribute], version.reference.groups[attribute], "predictions")
+            add(Subject.MIX, [key._replace(segment=attribute)], mix, version.everything.edges)
+    return blocks
+
+
+def _group_blocks(found: Mapping[SeriesKey, Version], wanted: Mapping[Subject, Sequence[Metric]]) -> list[Block]:
+    """Attributes of all versions side by side, as far as they have settings and a number of bins in common."""
+    tables: dict[tuple[Settings, int], list[tuple[SeriesKey, Sums, int]]] = {}
+    for key, version in found.items():
+        for attribute, sums in version.groups.items():
+            kind = (sums.settings, len(sums.edges))
+            tables.setdefault(kind, []).append((key._replace(segment=attribute), sums, int(version.everything.used[0])))
+    blocks = []
+    for rows in tables.values():
+        keys, edges = [key for key, _, _ in rows], rows[0][1].edges
+        table = GroupTable.of([(sums, used) for _, sums, used in rows])
+        of_attributes = {metric: metric.function(table) for metric in wanted.get(Subject.ATTRIBUTE, ())}
+        if of_attributes:
+            blocks.append(Block(Subject.ATTRIBUTE, keys, edges, of_attributes))
+        of_values = {metric: metric.function(table) for metric in wanted.get(Subject.VALUE, ())}
+        for row, (key, names) in enumerate(zip(keys, table.names, strict=True)):
+            if of_values and names:
+                values = {metric: found[row, : len(names)] for metric, found in of_values.items()}
+                blocks.append(Block(Subject.VALUE, [key._replace(value=name) for name in names], edges, values))
     return blocks

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
-from monitor.names import BIN_LABEL, CLASS_LABEL, SERIES_LABELS
+from monitor.names import BIN_LABEL, CLASS_LABEL, CLASS_SEGMENT, ONE_VS_REST_SEGMENT, SERIES_LABELS
 
 
 class Subject(Enum):
@@ -18,9 +19,13 @@ class Subject(Enum):
     POSITIVE = "the positive class's own probability: Sums to one value a row"
     CLASS = "each class, as predicted and as true: Sums of its counts to one value a row"
     OWN = "each watched class's own probability: Sums to one value a row"
-    ATTRIBUTE = "a group attribute: Sums of its values to one value"
-    VALUE = "each value of a group attribute among the others: Sums of the values to one value a row"
-    VERSION = "a version with all its sums: Version to one value"
+    ATTRIBUTE = "a group attribute: GroupTable to one value an attribute"
+    VALUE = "each value of a group attribute among the others: GroupTable to one value an attribute and value"
+    VERSION = "a version with all its sums: Version to one value, or to a value and its bound"
+    DRIFT = "a version beside its reference: Drift to one value; nothing without a reference"
+    MIX = "a group attribute beside the reference: Histograms of its values to one value; nothing without a reference"
+    COMPARISON = "a version beside the one before it: Comparison to one value"
+    TABLE = "a version: Version to rows of named numbers; in `evaluate` alone"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -45,7 +50,9 @@ class Metric:
         positive: Whether the positive class has it too, as `positive_NAME`.
         count: Name of the metric that counts what it rests on; undefined where that is below `minimum`. Empty for counts themselves.
         minimum: Least such count.
-        bound: What its error is, where it is more than the fixed point's rounding: the name of the metric that bounds it.
+        bounded: Whether the function gives a value and the bound of its error, which then is a metric too: `NAME_bound`.
+        reads: Reserved segments that it reads, of those that its subject does not say.
+        bound: Name of the metric that bounds its error, where that is more than the fixed point's rounding.
     """
 
     name: str
@@ -58,7 +65,22 @@ class Metric:
     positive: bool = False
     count: str = "labelled_used"
     minimum: int = 1
+    bounded: bool = False
+    reads: tuple[str, ...] = ()
     bound: str = ""
+
+    def halves(self) -> tuple[Metric, ...]:
+        """The metric, and the one that bounds its error where the function gives both."""
+        if not self.bounded:
+            return (self,)
+        # The two halves of a version are asked for one after the other.
+        function = lru_cache(maxsize=1)(self.function)
+        stem, ratio, _ = self.gauge.partition("_ratio")
+        bound = f"{self.name}_bound"
+        text = f"Bound of the error of {self.name}, from the same sums."
+        value = replace(self, function=lambda version: function(version).value, bounded=False, bound=bound)
+        error = replace(self, name=bound, gauge=f"{stem}_bound{ratio}", help=text, function=lambda version: function(version).bound)
+        return value, replace(error, bounded=False)
 
     def of_positive(self) -> Metric:
         """The same metric of the positive class."""
@@ -95,3 +117,12 @@ class Family:
     serves: str
     exported: bool
     metrics: Sequence[Metric]
+
+
+_OF_SUBJECT = {Subject.CLASS: CLASS_SEGMENT, Subject.OWN: ONE_VS_REST_SEGMENT, Subject.POSITIVE: ONE_VS_REST_SEGMENT}
+
+
+def segments_read(metrics: Sequence[Metric]) -> frozenset[str]:
+    """Reserved segments that metrics read."""
+    read = [name for metric in metrics for name in metric.reads]
+    return frozenset([*read, *(_OF_SUBJECT[metric.subject] for metric in metrics if metric.subject in _OF_SUBJECT)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -15,6 +16,7 @@ class Settings:
         human_error: How often people are wrong on what is handed to them.
         min_group_count: Least events for a group value, or a cell of one, to enter what is said about groups.
         positive_class: The class whose own probability is watched, or None.
+        target_prior: Classes and the shares that they are reweighted to; empty for no reweighting.
     """
 
     error_cost: float = 1.0
@@ -22,3 +24,11 @@ class Settings:
     human_error: float = 0.0
     min_group_count: int = 30
     positive_class: str | None = None
+    target_prior: tuple[tuple[str, float], ...] = ()
+
+
+SettingsOf = Callable[[str], Settings]
+"""Settings of a model."""
+
+VersionName = tuple[str, str]
+"""Model and version."""

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from monitor.metrics.settings import Settings
 from monitor.statistics.fixed_point import F64, I64, LIMB_BITS, PROBABILITY_BITS, RATIO_BITS
 from monitor.statistics.layout import Layout
 from monitor.statistics.segment import Segment
-from monitor.statistics.tie import tied
 
 DEFAULT_SETTINGS = Settings()
 
@@ -37,6 +35,8 @@ class Sums:
         names: As given.
         settings: As given.
         has_ood_threshold: Whether the layout holds scores against a threshold.
+        ood_high_is_in: Whether a high score means in distribution.
+        classwise: Whether every class's own probability is watched.
     """
 
     def __init__(
@@ -52,6 +52,8 @@ class Sums:
         self.names = names
         self.settings = settings
         self.has_ood_threshold = layout.ood_threshold is not None
+        self.ood_high_is_in = layout.ood_high_is_in
+        self.classwise = layout.classwise
         self._cells = cells
         self._segment = segment
         self._grid = layout.edges(segment) if len(edges) else edges
@@ -95,11 +97,6 @@ class Sums:
     def grid(self) -> F64:
         """Edges of the grid."""
         return self._grid
-
-    @cached_property
-    def tied(self) -> NDArray[np.bool_]:
-        """Grid bins whose labelled events all have one and the same probability, shape (n, n_grid_bins)."""
-        return tied(self.fine("labelled"), self.fine("tie"), self.fine("tie_square"))
 
     @cached_property
     def used(self) -> I64:

@@ -10,6 +10,8 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
+from monitor.duration import DAY_MS
+from monitor.events.contract import LATEST_MS
 from monitor.events.record import Head, HeadTable, Label, Prediction
 from monitor.join.decision import APPLIED, DUPLICATE, covers, first_label, judge_label, judge_prediction, winner, with_label
 from monitor.join.horizon import Horizon
@@ -17,7 +19,7 @@ from monitor.join.row import Row, StoredLabel, StoredPrediction
 from monitor.pipeline.account import Account
 from monitor.statistics.observation import Flag
 from monitor.statistics.split import fits
-from monitor.statistics.track import DOMAINS, Observer, Track, domain_flags
+from monitor.statistics.track import SCORE_NAMES, Observer, Track, domain_flags
 
 _CORRECT = int(Flag.CORRECT)
 _UNKNOWN_CLASS = int(Flag.UNKNOWN_CLASS)
@@ -39,10 +41,11 @@ class BatchJoin:
     Attributes:
         rows: The rows, changed in place and with the new ones.
         touched: Ids of the rows that changed, in order: neighbours in time are often neighbours in the store.
-        created: Ids of the rows that are new, with the time after which they may be done (`Horizon`).
+        due: Ids of the rows that are new, by the day on which they may be done (`Horizon`).
         prediction_outcomes: Outcome of each prediction that was not refused.
         label_outcomes: The same of labels.
         delays: Delays of first labels, ms, by head.
+        first_ms: Smallest event time of the predictions that were applied, by head.
     """
 
     def __init__(self, rows: dict[str, Row], heads: HeadTable, observer: Observer, account: Account, horizon: Horizon) -> None:
@@ -57,10 +60,11 @@ class BatchJoin:
         self._prediction_waits_ms = horizon.prediction_done_ms(0)
         self._id = ""  # of the record in work
         self.touched: dict[str, None] = {}
-        self.created: list[tuple[str, int | None]] = []
+        self.due: defaultdict[int, list[str]] = defaultdict(list)
         self.prediction_outcomes: list[str] = []
         self.label_outcomes: list[str] = []
         self.delays: defaultdict[Head, list[int]] = defaultdict(list)
+        self.first_ms: dict[Head, int] = {}
 
     def prediction(self, new: Prediction, open_since: int) -> str | None:
         """Apply a prediction.
@@ -81,8 +85,8 @@ class BatchJoin:
             return "too_many_versions"
         if row is None:
             self.rows[new.prediction_id] = Row([stored], [])
-            waits_ms = self._prediction_waits_ms
-            self.created.append((new.prediction_id, None if waits_ms is None else new.predicted_at + waits_ms))
+            if self._prediction_waits_ms is not None:
+                self.due[(new.predicted_at + self._prediction_waits_ms) // DAY_MS + 1].append(new.prediction_id)
         else:
             same = [position for position, known in enumerate(row.predictions) if self._same_version(known, head)]
             outcome = judge_prediction(row.predictions, stored, same, open_since)
@@ -98,6 +102,8 @@ class BatchJoin:
                 label = self._labelled_before(head, stored, row.labels)
         self.touched[new.prediction_id] = None
         self.prediction_outcomes.append(APPLIED)
+        if new.predicted_at < self.first_ms.get(head, LATEST_MS):
+            self.first_ms[head] = new.predicted_at
         if label is not None and label.label is not None:
             self._observe(head, stored, label, 1, 1)
         else:
@@ -119,7 +125,9 @@ class BatchJoin:
         row = self.rows.get(new.prediction_id)
         if row is None:
             row = self.rows[new.prediction_id] = Row([], [])
-            self.created.append((new.prediction_id, self._horizon.label_done_ms(new.labelled_at)))
+            done_at = self._horizon.label_done_ms(new.labelled_at)
+            if done_at is not None:
+                self.due[done_at // DAY_MS + 1].append(new.prediction_id)
         keep = True
         outcome = APPLIED
         if row.labels:
@@ -220,7 +228,7 @@ class BatchJoin:
         if score is None:
             score = _NO_SCORE
         elif all_weight:
-            score_slot = track.scores[DOMAINS[flags & _DOMAIN]]
+            score_slot = track.scores[SCORE_NAMES[flags & _DOMAIN][score < 0]]
         track.append(
             (
                 track.number,
@@ -242,8 +250,8 @@ class BatchJoin:
         """Add or take away a labelled prediction where classes' own probabilities or temperatures are watched."""
         vector, predicted, at = prediction.probabilities, prediction.predicted, prediction.predicted_at
         confidence = vector[predicted]
-        for index, slot in track.watched:
-            track.probabilities((slot, at, weight, vector[index], head.classes[index] == label, index == predicted, confidence))
+        for index, slot, values in track.watched:
+            track.probabilities((slot, at, weight, vector[index], head.classes[index] == label, index == predicted, confidence, values))
         if track.vectors is not None and label in head.classes:
             reports = not fits(self._id)
             true = head.classes.index(label)

@@ -20,7 +20,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from monitor.duration import DAY_MS
 from monitor.errors import StateError
 from monitor.events.contract import FUTURE_SLACK_MS
 from monitor.events.decode import Decoder
@@ -154,6 +153,8 @@ class Processor:
             versions.setdefault((head.model, head.version), []).extend(delays)
         for (model, version), delays in versions.items():
             account.delay(model, version, delays)
+        for head, first_ms in join.first_ms.items():
+            account.saw_version(head.model, head.version, first_ms)
 
     def _refuse(self, refusal: Refusal, part: Slice, position: int, changes: Changes) -> None:
         self._shard.account.refuse(refusal.kind, refusal.reason)
@@ -171,18 +172,14 @@ class Processor:
 
     def _list_due(self, join: BatchJoin, changes: Changes) -> None:
         """List the ids of new rows under the day on which they may expire."""
-        days: dict[int, list[str]] = {}
-        for one, done in join.created:
-            if done is not None:
-                days.setdefault(done // DAY_MS + 1, []).append(one)
-        changes.puts += [(keys.due(day, self._shard.sequence), msgspec.msgpack.encode(ids)) for day, ids in days.items()]
+        changes.puts += [(keys.due(day, self._shard.sequence), msgspec.msgpack.encode(ids)) for day, ids in join.due.items()]
 
     def _deltas(self) -> Deltas:
         """What the batch adds to the panes of each level."""
         minutes: list[PaneSums] = []
         hours: list[PaneSums] = []
         for rows in self._observer.take():
-            near = rows.event_time_ms >= self._shard.minute_floor_ms
+            near = np.zeros(len(rows.slot), np.bool_) if rows.hourly else rows.event_time_ms >= self._shard.minute_floor_ms
             minutes += pane_sums(rows, MINUTE.pane_ms, np.flatnonzero(near))
             hours += pane_sums(rows, HOUR.pane_ms, np.flatnonzero(~near))
         if self._shard.series.redirects:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 
 import msgspec
@@ -17,6 +17,7 @@ from monitor.pipeline.matured import MaturedPanes
 from monitor.sources.protocol import Position
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
+from monitor.statistics.layout import Layout
 from monitor.statistics.pane import HOUR, MINUTE, PaneLevel, PaneSums, merge
 from monitor.statistics.series import SeriesKey, SeriesTable
 from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec, WindowSums
@@ -156,8 +157,12 @@ class Shard:
             sums = merge([sums, minutes.coarser(_MINUTES)])
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
-    def advance(self, now_ms: int) -> tuple[list[WindowSums | None], Account]:
+    def advance(self, now_ms: int, reserved: Collection[str] = ()) -> tuple[list[WindowSums | None], Account]:
         """Move every window to a moment and copy its sums, with the account of the same moment.
+
+        Args:
+            now_ms: The moment.
+            reserved: Reserved segments whose sums are wanted beside all others.
 
         Returns:
             Sums by window, None for a window whose panes are not kept; and what became of the records in them.
@@ -167,7 +172,7 @@ class Shard:
             for window in self.windows:
                 floor = self.minute_floor_ms if window.spec.level is MINUTE else self.hour_floor_ms
                 window.advance(now_ms, self.read, floor)
-                found.append(window.view(self.series))
+                found.append(window.view(self.series, reserved))
             return found, self.published
 
     @property
@@ -224,3 +229,8 @@ class Shard:
             int.from_bytes(key[1:], "big"): int.from_bytes(value, "big") for key, value in self.store.scan(*keys.prefix_range(b"t"))
         }
         self.series.restore(series, redirects)
+
+
+def present_layouts(shards: Sequence[Shard]) -> dict[str, Layout]:
+    """Layout of the newest epoch of each model."""
+    return {model: shard.layouts[epochs[-1].layout] for shard in list(shards) for model, epochs in list(shard.epochs.items())}

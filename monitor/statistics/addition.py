@@ -16,6 +16,7 @@ class Additions:
     """One row a change of one cell.
 
     Attributes:
+        hourly: Whether they go to panes of hours at once.
         event_time_ms: Shape (n,).
         slot: Series slot of the cell; -1 where the row adds to none. Shape (n,).
         bin: Bin inside the cell, shape (n,), or None where there is nothing to add to bins.
@@ -27,6 +28,7 @@ class Additions:
         bins: What is added to them, shape (len(bin_at), n).
     """
 
+    hourly: bool
     event_time_ms: I64
     slot: I64
     bin: I64 | None
@@ -51,6 +53,7 @@ class Additions:
         scalar_names = [name for name in segment.scalars if name in scalars]
         bin_names = [name for name in segment.bins if name in bins]
         return cls(
+            segment.hourly,
             event_time_ms,
             slot,
             place if bin_names else None,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from monitor.statistics.fixed_point import F64
 from monitor.statistics.grid import CALIBRATION_STEPS, RANK_STEPS, equal_edges, graded_edges, union_edges
 from monitor.statistics.score_grid import SCORE_BINS
-from monitor.statistics.segment import ALL, CLASS, GROUP, ONE_VS_REST, SCORE, TEMPERATURE, TEMPERATURES, Segment
+from monitor.statistics.segment import ALL, CLASS, GROUP, ONE_VS_REST, SCORE, TEMPERATURE, TEMPERATURES, VALUES, Segment
+from monitor.statistics.value_table import BUCKETS
 
 STATISTICS_VERSION = 2
 """Raised whenever the lists of `statistics.segment`, a scale or a float expression changes: older sums then belong to another layout."""
@@ -85,6 +86,8 @@ class Layout:
         """Integers in a cell of a kind of segment."""
         if segment is CLASS:
             return segment.width(0)
+        if segment is VALUES:
+            return segment.width(BUCKETS)
         if segment is SCORE:
             return segment.width(SCORE_BINS)
         if segment is TEMPERATURE:

@@ -17,8 +17,9 @@ from monitor.statistics.fixed_point import F64, I64, PROBABILITY_BITS, fixed
 from monitor.statistics.grid import bin_index
 from monitor.statistics.layout import Layout
 from monitor.statistics.score_grid import score_bin
-from monitor.statistics.segment import ALL, CLASS, GROUP, SCORE
-from monitor.statistics.summand import Bools, calibrated_size, calibration, moments, ties, vectors
+from monitor.statistics.segment import ALL, CLASS, GROUP, SCORE, VALUES
+from monitor.statistics.summand import Bools, calibrated_size, calibration, moments, vectors
+from monitor.statistics.value_table import bucket, entry
 
 _COLUMNS = 12
 
@@ -63,7 +64,8 @@ class _Rows:
         self.track, self.event_time_ms, self.all_weight, self.labelled_weight, self.flags = (
             columns[row].astype(np.int64) for row in (0, 1, 3, 4, 5)
         )
-        self.confidence, self.score, self.squares, self.true_probability = columns[2], columns[6], columns[7], columns[8]
+        # Adding 0.0 turns -0.0 into 0.0: equal confidences must have equal bits.
+        self.confidence, self.score, self.squares, self.true_probability = columns[2] + 0.0, columns[6], columns[7], columns[8]
         self.predicted_slot, self.true_slot, self.score_slot = (columns[row].astype(np.int64) for row in (9, 10, 11))
 
     def has(self, flag: Flag) -> Bools:
@@ -84,8 +86,8 @@ def additions(columns: F64, slots: I64, layout: Layout) -> list[Additions]:
 
     Args:
         columns: From `ObservationBuffer.take`, shape (12, n).
-        slots: Slots of each track: column 0 segment `all`, then one column a group attribute, -1 where the attribute
-            has no value; shape (n_tracks, 1 + n_groups).
+        slots: Slots of each track: column 0 segment `all`, column 1 its values, then one column a group attribute, -1
+            where the attribute has no value; shape (n_tracks, 2 + n_groups).
         layout: What the sums mean.
     """
     made: list[Additions] = []
@@ -107,7 +109,7 @@ def _of_predictions(rows: _Rows, slots: I64, layout: Layout) -> list[Additions]:
         "confidence_only": weight * ~rows.has(Flag.VECTOR),
         "decided": weight * decided,
         "accepted": weight * accepted,
-        **_domains(rows, layout),
+        **_domains(rows, layout, "scored", rows.all_weight),
     }
     bins = {"predictions": weight, "prediction_confidence": fixed(rows.confidence, PROBABILITY_BITS) * weight}
     made = _of_segments(rows, slots, layout, scalars, bins)
@@ -130,17 +132,20 @@ def _of_labelled(rows: _Rows, slots: I64, layout: Layout) -> list[Additions]:
         "labelled_decided": weight * decided,
         "labelled_accepted": weight * accepted,
         "labelled_accepted_errors": weight * (accepted & ~correct),
+        **_outcomes(rows, layout, correct),
         **moments(rows.confidence, correct, used),
         **vectors(rows.squares, rows.true_probability, rows.has(Flag.UNKNOWN_CLASS), used * rows.has(Flag.VECTOR)),
         **calibrated_size(rows.confidence, correct, used),
     }
-    bins = {**calibration(rows.confidence, correct, weight), **ties(rows.confidence, weight)}
-    return [*_of_segments(rows, slots, layout, scalars, bins), *_of_classes(rows, correct, used)]
+    made = _of_segments(rows, slots, layout, scalars, calibration(rows.confidence, correct, weight))
+    counts = {"labelled": weight, "correct": weight * correct, **entry(rows.confidence, weight)}
+    made.append(Additions.of(VALUES, rows.event_time_ms, slots[rows.track, 1], bucket(rows.confidence), counts, counts))
+    return [*made, *_of_classes(rows, correct, used)]
 
 
 def _of_segments(rows: _Rows, slots: I64, layout: Layout, scalars: dict[str, I64], bins: dict[str, I64]) -> list[Additions]:
     """The same sums for segment `all` and for each group attribute."""
-    slot = slots[rows.track]
+    slot = np.delete(slots, 1, axis=1)[rows.track]
     made = [Additions.of(ALL, rows.event_time_ms, slot[:, 0], bin_index(layout.grid, rows.confidence), scalars, bins)]
     if slot.shape[1] > 1:
         place = bin_index(layout.group_grid, rows.confidence)
@@ -166,14 +171,22 @@ def _of_classes(rows: _Rows, correct: Bools, used: I64) -> list[Additions]:
     ]
 
 
-def _domains(rows: _Rows, layout: Layout) -> dict[str, I64]:
-    """Scored predictions by what is known of their domain and by the OOD threshold."""
-    scored = rows.all_weight * ~np.isnan(rows.score)
+def _domains(rows: _Rows, layout: Layout, name: str, weight: I64) -> dict[str, I64]:
+    """Scored events by what is known of their domain and by the OOD threshold."""
+    scored = weight * ~np.isnan(rows.score)
     passed = layout.in_distribution(rows.score)
     domain = rows.flags & (Flag.DOMAIN_ID | Flag.DOMAIN_OOD)
     sums = {}
-    for name, value in (("unknown", 0), ("id", Flag.DOMAIN_ID), ("ood", Flag.DOMAIN_OOD)):
+    for word, value in (("unknown", 0), ("id", Flag.DOMAIN_ID), ("ood", Flag.DOMAIN_OOD)):
         here = scored * (domain == value)
-        sums[f"scored_{name}_rejected"] = here * ~passed
-        sums[f"scored_{name}_accepted"] = here * passed
+        sums[f"{name}_{word}_rejected"] = here * ~passed
+        sums[f"{name}_{word}_accepted"] = here * passed
     return sums
+
+
+def _outcomes(rows: _Rows, layout: Layout, correct: Bools) -> dict[str, I64]:
+    """Labelled scored events by domain, OOD threshold and outcome."""
+    parts = {"correct": rows.labelled_weight * correct, "wrong": rows.labelled_weight * ~correct}
+    return {
+        f"{name}_{outcome}": sums for outcome, weight in parts.items() for name, sums in _domains(rows, layout, "labelled", weight).items()
+    }

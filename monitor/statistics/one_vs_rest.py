@@ -13,10 +13,11 @@ from monitor.statistics.addition import Additions
 from monitor.statistics.fixed_point import F64, PROBABILITY_BITS, fixed
 from monitor.statistics.grid import bin_index
 from monitor.statistics.layout import Layout
-from monitor.statistics.segment import ONE_VS_REST
-from monitor.statistics.summand import calibration, moments, ties
+from monitor.statistics.segment import ONE_VS_REST, VALUES
+from monitor.statistics.summand import calibration, moments
+from monitor.statistics.value_table import bucket, entry
 
-_COLUMNS = 7
+_COLUMNS = 8
 
 
 class ProbabilityBuffer:
@@ -26,27 +27,28 @@ class ProbabilityBuffer:
         self._rows: list[tuple[float, ...]] = []
         self.append = self._rows.append
         """Takes (slot, event time ms, labelled weight, probability of the class, whether it is the label, whether it was predicted,
-        confidence of the predicted class)."""
+        confidence of the predicted class, slot of the class's values)."""
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def take(self) -> F64:
-        """The rows so far, shape (7, n); and start anew."""
+        """The rows so far, shape (8, n); and start anew."""
         numbers = np.fromiter(chain.from_iterable(self._rows), np.float64, len(self._rows) * _COLUMNS)
         self._rows.clear()
         return np.array(numbers.reshape(-1, _COLUMNS).T, order="C")
 
 
-def one_vs_rest(columns: F64, layout: Layout) -> Additions:
-    """What rows add to the cells of their classes.
+def one_vs_rest(columns: F64, layout: Layout) -> list[Additions]:
+    """What rows add to the cells of their classes, and to the tables of their values.
 
     Args:
         columns: From `ProbabilityBuffer.take`.
         layout: What the sums mean.
     """
     slot, event_time_ms, weight = (columns[row].astype(np.int64) for row in (0, 1, 2))
-    probability, is_true, chosen, confidence = columns[3], columns[4] != 0, columns[5] != 0, columns[6]
+    # Adding 0.0 turns -0.0 into 0.0: equal probabilities must have equal bits.
+    probability, is_true, chosen, confidence = columns[3] + 0.0, columns[4] != 0, columns[5] != 0, columns[6]
     inside = (probability >= layout.positive_edges[0]) & (probability <= layout.positive_edges[-1])
     weighted = fixed(confidence, PROBABILITY_BITS) * weight
     bins = {
@@ -55,7 +57,10 @@ def one_vs_rest(columns: F64, layout: Layout) -> Additions:
         "correct_weight": weighted * is_true,
         "chosen": weight * chosen,
         "chosen_correct": weight * (chosen & is_true),
-        **ties(probability, weight),
     }
     sums = {"labelled": weight, **moments(probability, is_true, weight * inside)}
-    return Additions.of(ONE_VS_REST, event_time_ms, slot, bin_index(layout.class_grid, probability), sums, bins)
+    values = {**bins, **entry(probability, weight)}
+    return [
+        Additions.of(ONE_VS_REST, event_time_ms, slot, bin_index(layout.class_grid, probability), sums, bins),
+        Additions.of(VALUES, event_time_ms, columns[7].astype(np.int64), bucket(probability), values, values),
+    ]

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from monitor.names import ALL_VALUE, CLASS_SEGMENT, ONE_VS_REST_SEGMENT, SCORE_SEGMENT, TEMPERATURE_SEGMENT
+from monitor.names import (
+    ALL_VALUE,
+    CLASS_SEGMENT,
+    CONFIDENCE_SEGMENT,
+    ONE_VS_REST_SEGMENT,
+    OWN_CONFIDENCE_SEGMENT,
+    SCORE_SEGMENT,
+    TEMPERATURE_SEGMENT,
+)
 
 TEMPERATURES = 61
 """Temperatures of the grid on which likelihoods are summed (FORMULAS section 8)."""
@@ -21,10 +29,12 @@ class Segment:
     Attributes:
         scalars: Names of the scalar sums, in their order.
         bins: Names of each bin's sums, in their order.
+        hourly: Kept by the hour from the start: too much for its use to be kept by the minute first.
     """
 
     scalars: tuple[str, ...]
     bins: tuple[str, ...]
+    hourly: bool = False
 
     def width(self, bins: int) -> int:
         """Integers in a cell whose grid has `bins` bins."""
@@ -41,8 +51,13 @@ class Segment:
 
 _CALIBRATION = ("labelled", "correct", "confidence", "confidence_square", "correct_confidence")
 _MOMENTS = ("confidence_cube", "confidence_fourth", "nll", "nll_clipped")
-_TIES = ("tie", "tie_square")
-"""Fingerprints of the labelled confidences in a bin, modulo 2^64 (see `statistics.tie`)."""
+
+_DOMAIN_OUTCOMES = tuple(
+    f"labelled_{domain}_{verdict}_{outcome}"
+    for domain in ("unknown", "id", "ood")
+    for verdict in ("rejected", "accepted")
+    for outcome in ("correct", "wrong")
+)
 
 ALL = Segment(
     (
@@ -60,6 +75,7 @@ ALL = Segment(
         "scored_id_accepted",
         "scored_ood_rejected",
         "scored_ood_accepted",
+        *_DOMAIN_OUTCOMES,
         *_MOMENTS,
         "vectors",
         "probability_squares",
@@ -77,7 +93,7 @@ ALL = Segment(
         "clipped_errors",
         "clipped_gap",
     ),
-    ("predictions", "prediction_confidence", *_CALIBRATION, *_TIES),
+    ("predictions", "prediction_confidence", *_CALIBRATION),
 )
 """Segment `all`. Scalars from `confidence_cube` on are over the labelled events that the report bins use; of the bins' sums two are
 over all predictions with a confidence in the bin, the others over labelled ones."""
@@ -102,19 +118,34 @@ CLASS = Segment(
 
 ONE_VS_REST = Segment(
     ("labelled", *_MOMENTS),
-    (*_CALIBRATION, "weight", "correct_weight", "chosen", "chosen_correct", *_TIES),
+    (*_CALIBRATION, "weight", "correct_weight", "chosen", "chosen_correct"),
 )
 """A class's own probability: here `correct` means that the label is the class, `confidence` is the probability of the class, `weight` the
 confidence of the predicted class; `chosen` counts events of which the class was the predicted one."""
 
-SCORE = Segment(("predictions",), ("predictions",))
-"""OOD scores of one domain."""
+VALUES = Segment(
+    ("labelled",),
+    ("labelled", "correct", "value_high", "value_low", "value_hash", "weight", "correct_weight"),
+    hourly=True,
+)
+"""Labelled confidences, or a class's own probabilities, by bucket of `statistics.value_table`; `weight` for the latter alone."""
 
-TEMPERATURE = Segment(("labelled",), ("labelled", "correct", "confidence", "nll"))
+SCORE = Segment(("predictions",), ("predictions",))
+"""OOD scores of one domain and sign."""
+
+TEMPERATURE = Segment(("labelled",), ("labelled", "correct", "confidence", "nll"), hourly=True)
 """A split half: bin t x 15 + b is the t-th temperature and the b-th equal bin of the tempered confidence; the sum of `nll` over a
 temperature's bins is its NLL, and the other three are filled in the report half alone."""
 
-_BY_NAME = {ALL_VALUE: ALL, CLASS_SEGMENT: CLASS, ONE_VS_REST_SEGMENT: ONE_VS_REST, SCORE_SEGMENT: SCORE, TEMPERATURE_SEGMENT: TEMPERATURE}
+_BY_NAME = {
+    ALL_VALUE: ALL,
+    CLASS_SEGMENT: CLASS,
+    ONE_VS_REST_SEGMENT: ONE_VS_REST,
+    CONFIDENCE_SEGMENT: VALUES,
+    OWN_CONFIDENCE_SEGMENT: VALUES,
+    SCORE_SEGMENT: SCORE,
+    TEMPERATURE_SEGMENT: TEMPERATURE,
+}
 
 
 def segment_of(name: str) -> Segment:

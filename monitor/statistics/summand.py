@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.statistics.fixed_point import F64, I64, LOG_FLOOR, PROBABILITY_BITS, RATIO_BITS, fixed, limbs, negative_log
-from monitor.statistics.tie import tie_hash
 
 Bools = NDArray[np.bool_]
 
@@ -29,12 +28,6 @@ def calibration(probability: F64, happened: Bools, weight: I64) -> dict[str, I64
         "confidence_square": fixed(probability * probability, PROBABILITY_BITS) * weight,
         "correct_confidence": scaled * happened,
     }
-
-
-def ties(probability: F64, weight: I64) -> dict[str, I64]:
-    """Fingerprints of the probabilities in a bin, modulo 2^64."""
-    hashed = tie_hash(probability)
-    return {"tie": hashed * weight, "tie_square": hashed * hashed * weight}
 
 
 def moments(probability: F64, happened: Bools, weight: I64) -> dict[str, I64]:

@@ -13,7 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from monitor.events.record import Head
-from monitor.names import ALL_VALUE, CLASS_SEGMENT, IN_DISTRIBUTION, ONE_VS_REST_SEGMENT, SCORE_SEGMENT, TEMPERATURE_SEGMENT
+from monitor.names import (
+    ALL_VALUE,
+    CLASS_SEGMENT,
+    CONFIDENCE_SEGMENT,
+    IN_DISTRIBUTION,
+    ONE_VS_REST_SEGMENT,
+    OWN_CONFIDENCE_SEGMENT,
+    SCORE_SEGMENT,
+    TEMPERATURE_SEGMENT,
+)
 from monitor.statistics.addition import Additions
 from monitor.statistics.layout import Layout
 from monitor.statistics.observation import Flag, ObservationBuffer, additions
@@ -58,8 +67,8 @@ class Track:
         flags: What every row of the track knows: its domain, and whether it has a vector.
         append: Takes a row (see `ObservationBuffer.append`).
         classes: Slots of the version's classes.
-        scores: Slots of the version's scores by domain flags.
-        watched: (index in the vector, slot) of each class whose own probability is watched.
+        scores: Slots of the version's scores by domain and sign (`SCORE_NAMES`).
+        watched: (index in the vector, slot, slot of its values) of each class whose own probability is watched.
         probabilities: Takes a row of a watched class (see `ProbabilityBuffer.append`).
         vectors: Collects whole vectors, or None where temperatures are not watched.
         halves: Slots of the temperature sums: of the half that fits, and of the one that reports.
@@ -71,7 +80,7 @@ class Track:
     append: Callable[[tuple[float, ...]], None]
     classes: ClassSlots
     scores: ClassSlots
-    watched: tuple[tuple[int, int], ...]
+    watched: tuple[tuple[int, int, int], ...]
     probabilities: Callable[[tuple[float, ...]], None]
     vectors: VectorBuffer | None
     halves: tuple[int, int]
@@ -91,10 +100,10 @@ class _Open:
     def take(self) -> Iterator[Additions]:
         """What was collected; and start anew."""
         if len(self.buffer):
-            slots = np.array(self.slots, dtype=np.int64).reshape(len(self.slots), 1 + len(self.layout.groups))
+            slots = np.array(self.slots, dtype=np.int64).reshape(len(self.slots), 2 + len(self.layout.groups))
             yield from additions(self.buffer.take(), slots, self.layout)
         if len(self.probabilities):
-            yield one_vs_rest(self.probabilities.take(), self.layout)
+            yield from one_vs_rest(self.probabilities.take(), self.layout)
         if len(self.vectors):
             yield self.vectors.take()
 
@@ -161,7 +170,8 @@ class Observer:
             else -1
             for attribute in layout.groups
         ]
-        opened.slots.append((slot, *groups))
+        table = self._series.slot(SeriesKey(head.model, fingerprint, head.version, CONFIDENCE_SEGMENT, ALL_VALUE))
+        opened.slots.append((slot, table, *groups))
         flags = domain_flags(head.domain) | (int(Flag.VECTOR) if head.vector else 0)
         version = (head.model, fingerprint, head.version)
         return Track(
@@ -183,19 +193,22 @@ class Observer:
             opened.classes[key] = ClassSlots(self._series, Family(*version, segment))
         return opened.classes[key]
 
-    def _watched(self, opened: _Open, version: tuple[str, str, str], head: Head) -> tuple[tuple[int, int], ...]:
+    def _watched(self, opened: _Open, version: tuple[str, str, str], head: Head) -> tuple[tuple[int, int, int], ...]:
         if not head.vector:
             return ()
-        slots = self._class_slots(opened, version, ONE_VS_REST_SEGMENT)
-        return tuple((index, slots[name]) for index, name in enumerate(head.classes) if opened.layout.watches(name))
+        cells = self._class_slots(opened, version, ONE_VS_REST_SEGMENT)
+        values = self._class_slots(opened, version, OWN_CONFIDENCE_SEGMENT)
+        return tuple((index, cells[name], values[name]) for index, name in enumerate(head.classes) if opened.layout.watches(name))
 
     def _halves(self, version: tuple[str, str, str]) -> tuple[int, int]:
         fit, report = (self._series.slot(SeriesKey(*version, TEMPERATURE_SEGMENT, half)) for half in ("fit", "report"))
         return fit, report
 
 
-DOMAINS = {0: "unknown", int(Flag.DOMAIN_ID): "id", int(Flag.DOMAIN_OOD): "ood"}
-"""What is known of a domain, by its flags."""
+SCORE_NAMES = {
+    flags: (f"{name}+", f"{name}-") for flags, name in ((0, "unknown"), (int(Flag.DOMAIN_ID), "id"), (int(Flag.DOMAIN_OOD), "ood"))
+}
+"""Names of the two score cells, not negative and negative, by what the flags say of the domain."""
 
 
 def domain_flags(domain: str | None) -> int:

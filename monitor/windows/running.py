@@ -5,16 +5,20 @@ All windows of a shard share a `SlotSpace`, which says where a series' cell lies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from monitor.config import LONGEST_MINUTE_WINDOW_MS
 from monitor.errors import CapacityError
+from monitor.names import RESERVED_PREFIX
 from monitor.statistics.fixed_point import I64, SAFE_EVENTS
 from monitor.statistics.pane import HOUR, MINUTE, PaneLevel, PaneSums, cell_sums
 from monitor.statistics.series import Eviction, SeriesKey, SeriesTable
+
+_PAGE_BITS = 6
+_PAGE_MASK = (1 << _PAGE_BITS) - 1
 
 ReadPanes = Callable[[PaneLevel, int, int], PaneSums]
 """Sums of the panes [first, end) of a level, as known now."""
@@ -46,7 +50,7 @@ class WindowSpec:
 
 
 class SlotSpace:
-    """Offsets of the cells of those series that have shown up in a window.
+    """Where the sums of series lie in a window's flat array: by pages, for most of a wide cell is never touched.
 
     Args:
         table: Slots and widths of the shard's series.
@@ -54,35 +58,71 @@ class SlotSpace:
 
     def __init__(self, table: SeriesTable) -> None:
         self._table = table
-        self._offsets = np.full(64, -1, dtype=np.int64)
+        self._first_page = np.full(64, -1, dtype=np.int64)
+        self._offsets = np.full(1024, -1, dtype=np.int64)
+        self._pages = 0
         self.size = 0
 
     def positions(self, sums: PaneSums) -> I64:
-        """Where each entry lies in a window's array; makes room for series not seen before."""
+        """Where each entry lies in a window's array; makes room for pages not touched before."""
         slots = sums.slot
-        if len(self._offsets) < len(self._table):
-            grown = np.full(max(2 * len(self._offsets), len(self._table)), -1, dtype=np.int64)
-            grown[: len(self._offsets)] = self._offsets
-            self._offsets = grown
-        offsets = self._offsets[slots]
+        if len(self._first_page) < len(self._table):
+            self._first_page = _grown(self._first_page, len(self._table), -1)
+        first = self._first_page[slots]
+        if len(first) and int(first.min()) < 0:
+            for slot in np.unique(slots[first < 0]).tolist():
+                self._first_page[slot] = self._pages
+                self._pages += self._pages_of(slot)
+            self._offsets = _grown(self._offsets, self._pages, -1)
+            first = self._first_page[slots]
+        page = first + (sums.position >> _PAGE_BITS)
+        offsets = self._offsets[page]
         if len(offsets) and int(offsets.min()) < 0:
-            for slot in np.unique(slots[offsets < 0]).tolist():
-                self._offsets[slot] = self.size
-                self.size += self._table.width(slot)
-            offsets = self._offsets[slots]
-        return offsets + sums.position
+            new = np.unique(page[offsets < 0])
+            self._offsets[new] = self.size + (np.arange(len(new)) << _PAGE_BITS)
+            self.size += len(new) << _PAGE_BITS
+            offsets = self._offsets[page]
+        return offsets + (sums.position & _PAGE_MASK)
 
     def placed(self) -> I64:
         """Slots that have a place."""
-        return np.flatnonzero(self._offsets >= 0)
+        return np.flatnonzero(self._first_page >= 0)
 
-    def width(self, slot: int) -> int:
-        """Integers in a slot's cell."""
-        return self._table.width(slot)
+    def first(self, slots: I64) -> I64:
+        """Where position 0 of each cell lies, which only an entry there makes room for; -1 without a place."""
+        return self._offsets[self._first_page[slots]]
 
-    def offset(self, slot: int) -> int:
-        """Offset of a slot's cell, -1 without one."""
-        return int(self._offsets[slot]) if slot < len(self._offsets) else -1
+    def cell(self, slot: int, sums: I64) -> I64:
+        """A series' cell out of a window's array."""
+        cell = np.zeros(self._pages_of(slot) << _PAGE_BITS, dtype=np.int64)
+        places = self._places(slot)
+        at = np.flatnonzero((places >= 0) & (places < len(sums)))
+        cell.reshape(-1, 1 << _PAGE_BITS)[at] = sums[places[at][:, None] + np.arange(1 << _PAGE_BITS)]
+        return cell[: self._table.width(slot)]
+
+    def take(self, slot: int, sums: I64) -> I64:
+        """A series' cell out of a window's array, where it is 0 afterwards."""
+        cell = self.cell(slot, sums)
+        places = self._places(slot)
+        for place in places[(places >= 0) & (places < len(sums))].tolist():
+            sums[place : place + (1 << _PAGE_BITS)] = 0
+        return cell
+
+    def _places(self, slot: int) -> I64:
+        first = int(self._first_page[slot]) if slot < len(self._first_page) else -1
+        return self._offsets[first : first + self._pages_of(slot)] if first >= 0 else np.empty(0, dtype=np.int64)
+
+    def _pages_of(self, slot: int) -> int:
+        return -(-self._table.width(slot) >> _PAGE_BITS)
+
+
+def _grown(array: I64, size: int, fill: int) -> I64:
+    """The array, or a larger one with the same beginning that has room for `size`."""
+    if len(array) >= size:
+        return array
+    grown = np.full(max(2 * len(array), size), fill, dtype=np.int64)
+    grown[: len(array)] = array
+    return grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,44 +197,44 @@ class RunningWindow:
     def redirect(self, evictions: Iterable[Eviction]) -> None:
         """Add what evicted series hold to the series that take over."""
         for eviction in evictions:
-            source = self._space.offset(eviction.slot)
-            if self._panes is None or not 0 <= source < len(self._sums):
+            if self._panes is None:
                 continue
-            width = self._space.width(eviction.slot)
-            cell = self._sums[source : source + width].copy()
-            self._sums[source : source + width] = 0
+            cell = self._space.take(eviction.slot, self._sums)
             positions = np.flatnonzero(cell)
             self._add(cell_sums(eviction.other, positions, cell[positions]), 1)
 
-    def view(self, table: SeriesTable) -> WindowSums | None:
+    def view(self, table: SeriesTable, reserved: Collection[str]) -> WindowSums | None:
         """A copy of the sums by series; None while the window is unavailable.
+
+        Args:
+            table: Slots of the shard.
+            reserved: Reserved segments that are wanted; all others are.
 
         Raises:
             CapacityError: A series has so many predictions that its sums could have overflowed.
         """
         if self._panes is None:
             return None
-        slots = [slot for slot in self._space.placed().tolist() if self._space.offset(slot) < len(self._sums)]
-        offsets = np.array([self._space.offset(slot) for slot in slots], dtype=np.int64)
-        predictions = self._sums[offsets]
+        slots = self._space.placed()
+        first = self._space.first(slots)
+        slots, first = slots[(first >= 0) & (first < len(self._sums))], first[(first >= 0) & (first < len(self._sums))]
+        predictions = self._sums[first]
         if len(predictions) and int(predictions.max()) > SAFE_EVENTS:
             raise CapacityError(
                 f"window {self.spec.name}: a series has more than {SAFE_EVENTS} predictions, its sums could overflow; shorten it"
             )
         pane_ms = self.spec.level.pane_ms
-        live = np.flatnonzero(predictions > 0).tolist()
+        live = [(slot, table.key(slot)) for slot in slots[predictions > 0].tolist()]
+        live = [(slot, key) for slot, key in live if not key.segment.startswith(RESERVED_PREFIX) or key.segment in reserved]
         return WindowSums(
             self.spec.name,
             self._panes[0] * pane_ms,
             self._panes[1] * pane_ms,
-            [table.key(slots[one]) for one in live],
-            [self._sums[offsets[one] : offsets[one] + table.width(slots[one])].copy() for one in live],
+            [key for _, key in live],
+            [self._space.cell(slot, self._sums) for slot, _ in live],
         )
 
     def _add(self, sums: PaneSums, sign: int) -> None:
         positions = self._space.positions(sums)
-        if len(self._sums) < self._space.size:
-            grown = np.zeros(max(self._space.size, 2 * len(self._sums)), dtype=np.int64)
-            grown[: len(self._sums)] = self._sums
-            self._sums = grown
+        self._sums = _grown(self._sums, self._space.size, 0)
         np.add.at(self._sums, positions, sums.values if sign > 0 else -sums.values)

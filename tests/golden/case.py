@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.golden.comparison import REJECTED, Found, Tolerance, Wanted
+from tests.golden.comparison import APPROXIMATE, REJECTED, Found, Tolerance, Wanted
+from tests.golden.functions import call, flat
 
 T0_MS = 1_780_000_000_000
 NOT_FINITE = "_not_finite"
@@ -23,6 +24,7 @@ class Case:
         name: Of the case.
         config: In the case's own words.
         events: In order of arrival; empty for a pure function.
+        found: Results of the pure function that the case asks for.
         want: Expected values.
         tolerance: How far values may be off.
     """
@@ -30,6 +32,7 @@ class Case:
     name: str
     config: Mapping[str, Any]
     events: list[dict[str, Any]]
+    found: Found
     want: Wanted
     tolerance: Tolerance
 
@@ -69,20 +72,30 @@ def load_case(path: Path) -> Case:
     want: dict[str, Any] = content["expect"]
     config: dict[str, Any] = content.get("config", {})
     function = content.get("function")
+    found: dict[str, Any] = {}
     if function == "group_rejection":
+        config = {"min_group_count": content["args"]["min_n"]}
         # The one function that is a question to a stream: so many predictions of each group, so many rejected.
         events = list(_group_events(content["args"]["counts"]))
         want = {f"m@1.{key}": value for key, value in want.items()}
     elif function is not None:
         events = []
-        want = {f"{function}.{key}": value for key, value in want.items()}
+        want = flat({f"{function}.{key}": value for key, value in want.items()})
+        found = flat(call(function, content["args"]))
     elif "arrays" in content:
         events = list(_array_events(content["arrays"]))
     else:
         events = content["events"]
     given = content["tolerance"]
     patterns = tuple((substring, float(value)) for substring, value in given["patterns"])
-    return Case(content["name"], config, events, want, Tolerance(float(given["default"]), patterns))
+    return Case(
+        content["name"],
+        config,
+        events,
+        found,
+        want,
+        Tolerance(float(given["default"]), patterns, tuple(given.get("approximate", APPROXIMATE))),
+    )
 
 
 def _special(value: dict[str, Any]) -> Any:

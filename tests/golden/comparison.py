@@ -10,8 +10,11 @@ from typing import Any
 Wanted = Mapping[str, Any]
 """Expected values by key: `model@version.metric`, `account.*`, or `function.name`; None where undefined."""
 
-Found = Mapping[str, float | None]
+Found = Mapping[str, Any]
 """The product's values under the same keys."""
+
+APPROXIMATE = ("auc", "aurc", "auroc", "aupr", "fpr_at_95tpr", "rc[")
+"""Substrings of the keys of rank metrics, where an expectation does not list them itself."""
 
 ACCOUNT = "account."
 REJECTED = "account.rejected."
@@ -24,19 +27,29 @@ class Tolerance:
     Attributes:
         default: Where no pattern fits.
         patterns: (substring of the key, tolerance); the first that fits holds.
+        approximate: Substrings of the keys that come from ranks: these may be off by the bound that the product reports.
     """
 
     default: float
     patterns: Sequence[tuple[str, float]] = ()
+    approximate: Sequence[str] = ()
 
-    def allows(self, key: str, got: float | None, want: float | None) -> bool:
-        """Whether a value is right; counts of the account have no tolerance."""
-        if got is None or want is None:
-            return got is want
-        if key.startswith(ACCOUNT):
-            return got == want
+    def allows(self, key: str, got: Any, want: Any, bound: float | None = None) -> bool:
+        """Whether a value is right; counts of the account have no tolerance.
+
+        Args:
+            key: The value's.
+            got: What the product says.
+            want: What is expected.
+            bound: The error bound that the product reports beside it.
+        """
+        if key.startswith(ACCOUNT) or any(one is None or isinstance(one, str) for one in (got, want)):
+            return bool(got == want)
         relative = next((value for substring, value in self.patterns if substring in key), self.default)
-        return abs(got - want) <= relative * max(1.0, abs(want))
+        allowed = relative * max(1.0, abs(want))
+        if bound is not None and any(substring in key for substring in self.approximate):
+            allowed += bound
+        return bool(abs(got - want) <= allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +104,6 @@ def compare(want: Wanted, got: Found, models: Collection[str], known: Collection
             missing[key] = name
             continue
         value = got.get(key, 0 if key.startswith(ACCOUNT) else None)
-        if not tolerance.allows(key, value, wanted):
+        if not tolerance.allows(key, value, wanted, got.get(f"{key}_bound")):
             wrong[key] = (value, wanted)
     return Outcome(len(want), missing, wrong)

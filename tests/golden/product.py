@@ -71,10 +71,11 @@ def flat_account(account: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Metrics of a model by golden name, those of its bins as `bins[0].count`."""
-    values = {name: value for name, value in metrics.items() if name != "bins"}
-    for number, row in enumerate(metrics.get("bins", ())):
-        values |= {f"bins[{number}].{name}": value for name, value in row.items()}
+    """Metrics of a model by golden name, those of its tables as `bins[0].count`."""
+    values = {name: value for name, value in metrics.items() if not isinstance(value, list)}
+    for table, rows in metrics.items():
+        for number, row in enumerate(rows if isinstance(rows, list) else ()):
+            values |= {f"{table}[{number}].{name}": value for name, value in row.items()}
     return values
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import monitor
-from tests.golden.comparison import Tolerance, Wanted
+from tests.golden.comparison import APPROXIMATE, Tolerance, Wanted
 from tests.golden.product import flat_account, flat_metrics
 
 EXPECT = ".expect.json"
 WINDOWS = ".windows.json"
 EVENTS = ".ndjson.gz"
-TOLERANCE = Tolerance(1e-6)
+TOLERANCE = Tolerance(1e-6, (), APPROXIMATE)
 HOUR_MS = 3_600_000
 
 PACKAGED = Path(monitor.__file__).parent / "demo" / "data"
@@ -99,7 +99,7 @@ def load_expectation(path: Path) -> Expectation:
         want |= {f"{model}.{name}": value for name, value in flat_metrics(metrics).items()}
     given = content.get("tolerance")
     patterns = tuple((substring, float(value)) for substring, value in given.get("patterns", ())) if given else ()
-    tolerance = Tolerance(float(given["default"]), patterns) if given else TOLERANCE
+    tolerance = Tolerance(float(given["default"]), patterns, APPROXIMATE) if given else TOLERANCE
     return Expectation(content["config"], content["events"], account["rejected"], frozenset(content["models"]), want, tolerance)
 
 

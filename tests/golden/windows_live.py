@@ -15,6 +15,7 @@ from monitor.app import Engine
 from monitor.clock import ManualClock
 from monitor.config import MAX_WINDOWS, Config
 from monitor.config_file import parse_config
+from monitor.metrics.catalogue import FAMILIES
 from monitor.pipeline.pages import render_snapshot
 from monitor.service import Service
 from tests.golden.product import model_keys, process_gauge
@@ -33,7 +34,7 @@ def live_config(moments: Moments, windows: Sequence[str], file: Path, directory:
         "source": {"files": [str(file)], "follow": follow},
         "state": {"directory": str(directory / "state"), "horizon": "none"},
         "windows": [{"name": name, "length": f"{checks[name].length_hours}h", "lag": f"{checks[name].lag_hours}h"} for name in windows],
-        "evaluation": {"tick": "100ms"},
+        "evaluation": {"tick": "100ms", "families": [family.name for family in FAMILIES]},
         "http": {"port": 0},
         "defaults": model_keys(moments.config),
     }

@@ -17,6 +17,7 @@ from monitor.events.contract import RecordKind
 from monitor.events.record import HeadTable
 from monitor.join.horizon import Horizon
 from monitor.join.row import RowCodec
+from monitor.names import RESERVED_SEGMENTS
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.joining import forget_row
@@ -422,8 +423,8 @@ def test_a_running_window_is_the_sum_of_its_panes(
                 play.feed(batch)
             if restart:
                 play.restart()
-            running = cells(play.engine.shard.advance(now_ms)[0])
-            anew = cells(play.twin(quarantine.with_name("twin.ndjson")).shard.advance(now_ms)[0])
+            running = cells(play.engine.shard.advance(now_ms, RESERVED_SEGMENTS)[0])
+            anew = cells(play.twin(quarantine.with_name("twin.ndjson")).shard.advance(now_ms, RESERVED_SEGMENTS)[0])
             # From when on panes are kept is stored with the next batch, so one of the two may still have what the other has not.
             assert all(mine == other for mine, other in zip(running, anew, strict=True) if mine is not None and other is not None)
 
@@ -460,5 +461,5 @@ def test_a_running_window_follows_a_stream(records: list[tuple[str, bytes]], str
             play.clock.set(now_ms)
             play.feed(batch)
             if ticks:
-                running = cells(play.engine.shard.advance(now_ms)[0])
-                assert running == cells(play.twin(quarantine.with_name("twin.ndjson")).shard.advance(now_ms)[0])
+                running = cells(play.engine.shard.advance(now_ms, RESERVED_SEGMENTS)[0])
+                assert running == cells(play.twin(quarantine.with_name("twin.ndjson")).shard.advance(now_ms, RESERVED_SEGMENTS)[0])

@@ -19,14 +19,15 @@ from monitor.statistics.grid import bin_index, equal_edges, graded_edges, union_
 from monitor.statistics.layout import Layout, report_edges
 from monitor.statistics.observation import ObservationBuffer, additions
 from monitor.statistics.pane import HOUR, MINUTE, PANE_SHIFT, POSITION_BITS, PaneSums, joined_bytes, merge, pane_sums
-from monitor.statistics.segment import ALL, CLASS, GROUP, SCORE
+from monitor.statistics.segment import ALL, CLASS, GROUP, SCORE, VALUES
+from monitor.statistics.value_table import bucket
 
 Entries = dict[tuple[int, int, int], int]
 """Sums by (pane, slot, position)."""
 
 START_MS = 1_780_272_000_000
-VALUES = st.one_of(st.integers(-3, 3), st.integers(-(1 << 25), 1 << 25))  # 25 of them stay below what a pane may hold
-ENTRIES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 6)), VALUES, max_size=25)
+NUMBERS = st.one_of(st.integers(-3, 3), st.integers(-(1 << 25), 1 << 25))  # 25 of them stay below what a pane may hold
+ENTRIES = st.dictionaries(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 6)), NUMBERS, max_size=25)
 PROBABILITIES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5, 1e-12, math.nextafter(1e-12, 0), 5e-324, 1 - 1e-6, 1 - 2**-53]))
 
 
@@ -90,7 +91,7 @@ def test_other_slots_and_coarser_panes(part: Entries, slots: list[int], ratio: i
 
 LAYOUT = Layout(report_edges(10, None), None, 0.5, True, 0.8, ("region",), 4)
 NARROW = Layout((0.25, 0.5, 0.9), None, None, True, None, (), 4)
-SLOTS = np.array([[0, 1], [2, -1], [3, 4]], dtype=np.int64)
+SLOTS = np.array([[0, 14, 1], [2, 15, -1], [3, 15, 4]], dtype=np.int64)
 
 ROWS = st.lists(
     st.tuples(
@@ -160,7 +161,12 @@ def test_each_row_is_counted_where_it_belongs(rows: list[Row]) -> None:
             want[pane, true, CLASS.scalar("events")] += labelled
         if score >= 0:
             want[pane, score, SCORE.scalar("predictions")] += weight
-        for slot, segment in zip(SLOTS[track].tolist(), (ALL, GROUP), strict=True):
+        whole, values, group = SLOTS[track].tolist()
+        want[pane, values, VALUES.scalar("labelled")] += labelled
+        want[pane, values, len(VALUES.scalars) + bucket_place(confidence) * len(VALUES.bins) + VALUES.bin("correct")] += labelled * (
+            flags & 1
+        )
+        for slot, segment in ((whole, ALL), (group, GROUP)):
             if slot < 0:
                 continue
             grid = (LAYOUT.grid if segment is ALL else LAYOUT.group_grid).tolist()
@@ -176,6 +182,10 @@ def test_each_row_is_counted_where_it_belongs(rows: list[Row]) -> None:
                 want[pane, slot, position] += value
     assert {key: found.get(key, 0) for key in want} == want
     assert {key[:2] for key in found} <= {key[:2] for key in want}
+
+
+def bucket_place(confidence: float) -> int:
+    return int(bucket(np.array([confidence + 0.0]))[0])
 
 
 def bin_place(confidence: float, edges: list[float]) -> int:
@@ -223,7 +233,7 @@ def test_report_bins_are_exact_merges_of_the_grid(report: list[float], data: st.
     near = st.builds(math.nextafter, on_edge, st.sampled_from([0.0, 1.0]))
     confidences = data.draw(st.lists(st.one_of(st.floats(0, 1), on_edge, near), min_size=1, max_size=20))
     rows: list[Row] = [(0, START_MS, confidence, 1, 1, 1, math.nan, 0.0, 0.0, 1, 1, -1) for confidence in confidences]
-    found = summed(rows, layout=layout, slots=np.array([[0]]))
+    found = summed(rows, layout=layout, slots=np.array([[0, 9]]))
     whole = found.slot == 0
     cell = np.zeros((1, layout.width(ALL)), dtype=np.int64)
     cell[0, found.position[whole]] = found.values[whole]

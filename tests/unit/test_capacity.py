@@ -40,10 +40,10 @@ def test_a_window_with_too_many_predictions_is_refused_and_says_which() -> None:
     table.slot(SeriesKey("m", layout.fingerprint, "1", "all", "all"))
     window = RunningWindow(WindowSpec("24h", 24 * HOUR.pane_ms, 0), SlotSpace(table))
     window.advance(24 * HOUR.pane_ms, lambda level, first, end: counts(SAFE_EVENTS), 0)
-    assert window.view(table) is not None
+    assert window.view(table, ()) is not None
     window.apply(HOUR, counts(1))
     with pytest.raises(CapacityError, match="window 24h: a series has more than"):
-        window.view(table)
+        window.view(table, ())
 
 
 def test_shards_that_have_too_many_predictions_together_are_refused() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from monitor.metrics import acceptance
+from monitor.metrics import acceptance, selective
 from monitor.metrics.metric import Family, Metric
 
 SELECTION = Family(
@@ -63,6 +63,22 @@ SELECTION = Family(
             groups=True,
             count="decided",
         ),
+    ),
+)
+
+COSTS = Family(
+    "costs",
+    "what decisions cost as they are made, and how bad the risk of the accepted could be",
+    False,
+    (
+        Metric(
+            "selective_risk_cp_upper",
+            "selective_risk_cp_upper_ratio",
+            "One-sided 95 % Clopper-Pearson bound of selective risk.",
+            selective.selective_risk_cp_upper,
+            count="labelled_accepted",
+        ),
+        Metric("cost_per_event", "cost_per_event", "Mean cost of a labelled decision.", selective.cost_per_event, "1", count="labelled"),
     ),
 )
 

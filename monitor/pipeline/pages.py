@@ -97,6 +97,12 @@ def _source_families(status: SourceStatus) -> list[Metric]:
     return [
         exposition.gauge("source_ok", "1 while everything that should be read is being read.", (), [((), float(status.trouble is None))]),
         exposition.gauge(
+            "source_reading",
+            "1 while a partition is being read: it is assigned, and its shard has not stopped.",
+            ("partition",),
+            by_partition(status.reading),
+        ),
+        exposition.gauge(
             "source_lag_records", "Records of a log that are still to be read.", ("partition",), by_partition(status.lag_records)
         ),
         exposition.gauge(

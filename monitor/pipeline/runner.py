@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from monitor.pipeline.worker import Worker
-from monitor.sources.protocol import Position, Slice, Source
+from monitor.sources.protocol import Position, Slice, Source, never
 
 BATCH_RECORDS = 5_000
 _POLL_S = 0.2
@@ -44,16 +44,20 @@ class Runner:
             self.workers[shard] = self._new_worker(shard)
         return self.workers[shard]
 
-    def start(self) -> None:
+    def start(self, given_up: Callable[[], bool] = never) -> None:
         """Open the source at the positions that the workers have stored.
+
+        Args:
+            given_up: Whether nobody waits for it any more.
 
         Raises:
             SourceError: It cannot be opened there.
+            StoppedError: It was given up.
         """
         positions: dict[str, Position] = {}
         for worker in self.workers.values():
             positions.update(worker.shard.positions)
-        self._source.start(positions)
+        self._source.start(positions, given_up)
 
     def step(self, max_records: int | None = None, timeout_s: float = _POLL_S) -> int:
         """One batch, if there is one; returns how many records it had.

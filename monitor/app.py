@@ -15,9 +15,10 @@ from monitor.export.quarantine_sink import Sink
 from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
 from monitor.kafka_options import client_options
-from monitor.pipeline.configured import exported_metrics, layouts_of, settings_of, window_specs
+from monitor.pipeline.configured import exported_metrics, layouts_of, references_of, settings_of, window_specs
 from monitor.pipeline.processor import Processor
 from monitor.pipeline.quarantine import Outbox
+from monitor.pipeline.references import ConfiguredReferences
 from monitor.pipeline.runner import Runner
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.tick import Evaluator
@@ -28,6 +29,7 @@ from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.ndjson import NdjsonSource
 from monitor.sources.protocol import WHOLE, Source
 from monitor.state.protocol import StateStore
+from monitor.state.references import References
 from monitor.state.rocks import MARKER, RocksStore
 
 _SHARD_PREFIX = "shard-"
@@ -48,12 +50,14 @@ class Engine:
         store: Where the state of an unsharded source is kept; by default the configured directory.
         reached: Told at each point of a checkpoint.
         accept_loss: Whether to go on where a Kafka log no longer holds what was to be read next.
+        references_at: State directory whose references are used; by default the configured one.
 
     Attributes:
         source: As given or built.
         shards: One of each worker, in the order they were made.
         runner: Drives them.
         evaluator: Evaluates them together.
+        references: What drift is told from.
 
     Raises:
         CalmonError: The state or the quarantine cannot be used.
@@ -67,6 +71,7 @@ class Engine:
         store: StateStore | None = None,
         reached: Callable[[str], None] = nothing,
         accept_loss: bool = False,
+        references_at: str | None = None,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -78,7 +83,10 @@ class Engine:
         self.runner = Runner(self.source, self._new_worker)
         for name in self._known_shards():
             self.runner.worker(name)
-        self.evaluator = Evaluator(self.shards, clock, settings_of(config), exported_metrics(config))
+        settings = settings_of(config)
+        store_at = Path(config.state.directory if references_at is None else references_at)
+        self.references = ConfiguredReferences(References(store_at), references_of(config), settings)
+        self.evaluator = Evaluator(self.shards, clock, settings, exported_metrics(config), self.references)
 
     @property
     def shard(self) -> Shard:

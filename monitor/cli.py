@@ -14,6 +14,7 @@ from types import FrameType
 
 from monitor import __version__, commands
 from monitor.errors import CalmonError
+from monitor.request import options as request_options
 from monitor.service import Service
 from monitor.sources.kafka_log import RepeatFilter
 
@@ -71,6 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     metrics = commands_parser.add_parser("metrics", help="print the reference of every metric, as Markdown")
     metrics.set_defaults(run=lambda options: _print(commands.metric_reference()))
     _add_state(commands_parser)
+    request_options.add_reference(commands_parser)
+    request_options.add_recommend(commands_parser)
     return parser
 
 

@@ -81,17 +81,17 @@ def ood_scored(sums: Sums) -> I64:
 
 def ood_acceptance_rate(sums: Sums) -> F64:
     """Share of scored predictions on the in-distribution side of the threshold."""
-    return divide(_passed(sums, *DOMAINS), _tested(sums, *DOMAINS))
+    return divide(ood_passed(sums), ood_tested(sums))
 
 
 def ood_acceptance_rate_lower(sums: Sums) -> F64:
     """Lower Wilson bound of `ood_acceptance_rate`."""
-    return wilson(_passed(sums, *DOMAINS), _tested(sums, *DOMAINS))[0]
+    return wilson(ood_passed(sums), ood_tested(sums))[0]
 
 
 def ood_acceptance_rate_upper(sums: Sums) -> F64:
     """Upper Wilson bound of `ood_acceptance_rate`."""
-    return wilson(_passed(sums, *DOMAINS), _tested(sums, *DOMAINS))[1]
+    return wilson(ood_passed(sums), ood_tested(sums))[1]
 
 
 def id_acceptance_rate(sums: Sums) -> F64:
@@ -102,6 +102,17 @@ def id_acceptance_rate(sums: Sums) -> F64:
 def ood_false_acceptance_rate(sums: Sums) -> F64:
     """`ood_acceptance_rate` of the predictions known to be out of distribution."""
     return divide(_passed(sums, "ood"), _tested(sums, "ood"))
+
+
+def ood_passed(sums: Sums) -> I64:
+    """Scored predictions on the in-distribution side of the threshold: none without one that counts."""
+    passed = _passed(sums, *DOMAINS)
+    return passed if sums.has_ood_threshold else passed * 0
+
+
+def ood_tested(sums: Sums) -> I64:
+    """Scored predictions that were held against a threshold."""
+    return _tested(sums, *DOMAINS)
 
 
 def _rejected(sums: Sums) -> I64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -24,3 +25,10 @@ class Settings:
     min_group_count: int = 30
     positive_class: str | None = None
     target_prior: tuple[tuple[str, float], ...] = ()
+
+
+SettingsOf = Callable[[str], Settings]
+"""Settings of a model."""
+
+VersionName = tuple[str, str]
+"""Model and version."""

@@ -7,9 +7,10 @@ from functools import cache
 from monitor.config import Config, WindowConfig
 from monitor.errors import ConfigError
 from monitor.metrics.catalogue import FAMILIES, exported
-from monitor.metrics.evaluation import STORED_FACTOR, SettingsOf
+from monitor.metrics.entries.drift import DRIFT
+from monitor.metrics.evaluation import STORED_FACTOR
 from monitor.metrics.metric import Metric
-from monitor.metrics.settings import Settings
+from monitor.metrics.settings import Settings, SettingsOf
 from monitor.pipeline.epochs import LayoutOf
 from monitor.statistics.layout import Layout, report_edges
 from monitor.windows.running import WindowSpec
@@ -69,7 +70,14 @@ def exported_metrics(config: Config) -> tuple[Metric, ...]:
     unknown = [name for name in config.evaluation.families if name not in names]
     if unknown:
         raise ConfigError([f"evaluation.families: there is no family {unknown[0]}; there are {', '.join(names)}"], "configuration")
-    return exported(config.evaluation.families)
+    drift = (DRIFT.name,) if references_of(config) else ()
+    return exported((*config.evaluation.families, *drift))
+
+
+def references_of(config: Config) -> dict[str, str]:
+    """Reference of each model that has one."""
+    named = {name: config.model(name).reference for name in config.models}
+    return {model: reference for model, reference in named.items() if reference is not None}
 
 
 def window_specs(windows: tuple[WindowConfig, ...]) -> list[WindowSpec]:

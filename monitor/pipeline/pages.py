@@ -38,7 +38,7 @@ def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, wait
     status = SourceStatus() if status is None else status
     families = exposition.series_families(snapshot.windows)
     series = exposition.count_samples(families)
-    families += _account_families(snapshot.account)
+    families += [*_previous_versions(snapshot), *_references(snapshot), *_account_families(snapshot.account)]
     families += _source_families(status)
     families.append(
         exposition.gauge("quarantine_waiting_records", "Refused records that are not in the quarantine yet.", (), [((), waiting)])
@@ -54,6 +54,40 @@ def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, wait
         exposition.build_info(),
     ]
     return Rendered(exposition.render(families), _status_page(snapshot, status, series), series)
+
+
+def _previous_versions(snapshot: Snapshot) -> list[Metric]:
+    """Says which version each one is compared with, where that is exported."""
+    pairs = [
+        ((key.model, key.version, window.name, window.previous[key.model, key.version]), 1.0)
+        for window in snapshot.windows
+        for block in window.blocks
+        if block.subject is Subject.COMPARISON
+        for key in block.keys
+        if (key.model, key.version) in window.previous
+    ]
+    labels = ("model", "model_version", "window", "previous_version")
+    return [exposition.gauge("previous_version_info", "Which version the differences of a version are from.", labels, pairs)] * bool(pairs)
+
+
+def _references(snapshot: Snapshot) -> list[Metric]:
+    """Which reference each model is compared with, and why it or a part of it is not used."""
+    used = [(state, state.reference) for state in snapshot.references]
+    families = [
+        exposition.gauge(
+            "reference_info",
+            "Which reference a model is compared with, and the version that it is of.",
+            ("model", "reference", "reference_version"),
+            [((state.model, found.label, found.version), 1.0) for state, found in used if found is not None],
+        ),
+        exposition.gauge(
+            "reference_refused",
+            "1 for each reason for which a configured reference, or a part of it, is not used.",
+            ("model", "reference", "reason"),
+            [((state.model, state.name, reason), 1.0) for state, _ in used for reason in state.refused],
+        ),
+    ]
+    return [family for family in families if family.samples]
 
 
 def _account_families(account: Account) -> list[Metric]:

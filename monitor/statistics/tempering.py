@@ -19,7 +19,9 @@ from monitor.statistics.grid import bin_index, equal_edges
 from monitor.statistics.layout import TEMPERED_BINS
 from monitor.statistics.segment import TEMPERATURE, TEMPERATURES
 
-_MIDDLE = (TEMPERATURES - 1) // 2
+HIGHEST_TEMPERATURE = 8.0
+"""The last temperature of the grid; the first one is 1 over it."""
+
 _PRECISION = Context(prec=50, rounding=ROUND_HALF_EVEN)
 # Errors of the doubles below are some 1e-15 of the value: these margins are a thousand times as wide.
 _NLL_MARGIN = 2.0**-14
@@ -28,10 +30,13 @@ _EDGE_MARGIN = 1e-12
 
 
 @cache
-def temperatures() -> F64:
-    """The grid: 61 temperatures in geometric steps from 1/8 to 8, correctly rounded doubles."""
+def temperatures(points: int = TEMPERATURES) -> F64:
+    """The grid: temperatures in geometric steps from 1/8 to 8, correctly rounded doubles; the middle one of an odd number is 1."""
+    steps = points - 1
     with localcontext(_PRECISION):
-        return np.array([float(Decimal(8) ** (Decimal(k - _MIDDLE) / _MIDDLE)) for k in range(TEMPERATURES)])
+        grid = np.array([float(Decimal(HIGHEST_TEMPERATURE) ** (Decimal(2 * k - steps) / steps)) for k in range(points)])
+    grid.setflags(write=False)
+    return grid
 
 
 class VectorBuffer:

@@ -8,7 +8,7 @@ from monitor.metrics.catalogue import exported
 from monitor.metrics.metric import Metric, Subject
 from monitor.names import PREFIX
 
-EXTRA_FAMILIES = ("costs", "reliability", "classes", "ranks", "ood_ranks", "group_tests")
+EXTRA_FAMILIES = ("costs", "comparison", "reliability", "classes", "ranks", "ood_ranks", "group_tests")
 """Families that the dashboards show and that are off by default: for `evaluation.families`."""
 
 _BY_GAUGE = {one.gauge: one for one in exported(EXTRA_FAMILIES) if one.subject is not Subject.TABLE}

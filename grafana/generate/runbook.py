@@ -12,6 +12,7 @@ ALERTS: Mapping[str, Mapping[str, Sequence[str]]] = {
     VERSION: {
         "Evidence, ln E": ("CalmonOverconfident", "CalmonUnderconfident", "CalmonErrorsBeyondConfidence"),
         "Change detector, ln R": ("CalmonOverconfident", "CalmonUnderconfident"),
+        "Accuracy: difference": ("CalmonWorseThanPreviousVersion",),
         "Selective risk: errors among the accepted": ("CalmonSelectiveRiskOverBudget",),
         "Coverage: share accepted": ("CalmonRejectionJump",),
         "Accepted as in distribution": ("CalmonOodAcceptanceDrift",),

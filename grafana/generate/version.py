@@ -37,6 +37,7 @@ def version() -> dashboard.Dashboard:
         "Calibration over time": _calibration(),
         "Evidence: what may raise an alarm": _evidence(),
         "Maturity: as known then, and as known now": _then_and_now(),
+        "Against the version before it, on the same window": _comparison(),
         "Selection: risk and coverage": _selection(),
         "OOD: inputs from elsewhere": _ood(),
         "Groups": _groups(),
@@ -163,6 +164,17 @@ def _then_and_now() -> Iterator[_Panel]:
         [*quantiles, Query(lag, "window ended", dashed=True)],
         "s",
     )
+
+
+def _comparison() -> Iterator[_Panel]:
+    for name, title in {
+        "accuracy": "Accuracy",
+        "overconfidence": "Overconfidence",
+        "selective_risk": "Selective risk",
+        "rejection_rate": "Rejection",
+    }.items():
+        ends = {f"{name}_difference{end}": text for end, text in {"": "difference", "_lower": "at least", "_upper": "at most"}.items()}
+        yield _lines(f"{title}: difference", ends, "More than chance only where both ends lie on the same side of zero.")
 
 
 def _selection() -> Iterator[_Panel]:

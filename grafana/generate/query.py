@@ -11,7 +11,10 @@ from monitor.names import PREFIX
 EXTRA_FAMILIES = ("costs", "comparison", "reliability", "classes", "ranks", "ood_ranks", "group_tests")
 """Families that the dashboards show and that are off by default: for `evaluation.families`."""
 
-_BY_GAUGE = {one.gauge: one for one in exported(EXTRA_FAMILIES) if one.subject is not Subject.TABLE}
+WITH_A_REFERENCE = "drift"
+"""Family that is exported by itself where a model has a reference."""
+
+_BY_GAUGE = {one.gauge: one for one in exported((*EXTRA_FAMILIES, WITH_A_REFERENCE)) if one.subject is not Subject.TABLE}
 
 ONE_VERSION = 'model="$model",model_version="$model_version"'
 """Selects the version that the dashboard is about."""

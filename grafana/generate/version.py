@@ -38,6 +38,7 @@ def version() -> dashboard.Dashboard:
         "Evidence: what may raise an alarm": _evidence(),
         "Maturity: as known then, and as known now": _then_and_now(),
         "Against the version before it, on the same window": _comparison(),
+        "Against the reference, if the model has one": _drift(),
         "Selection: risk and coverage": _selection(),
         "OOD: inputs from elsewhere": _ood(),
         "Groups": _groups(),
@@ -177,6 +178,20 @@ def _comparison() -> Iterator[_Panel]:
         yield _lines(f"{title}: difference", ends, "More than chance only where both ends lie on the same side of zero.")
 
 
+def _drift() -> Iterator[_Panel]:
+    for name, title in {
+        "confidence": "Drift of confidence",
+        "score": "Drift of the OOD score",
+        "class": "Drift of the predicted classes",
+    }.items():
+        text = "At the floor it is noise: without any drift it has that value on average."
+        yield _lines(title, {f"drift_{name}_psi": "PSI", f"drift_{name}_psi_floor": "floor: PSI without drift"}, text)
+    yield _attribute_lines("Drift of the groups", {"drift_group_psi": "PSI", "drift_group_psi_floor": "floor: PSI without drift"})
+    for name, title in {"ood_acceptance": "OOD acceptance since the reference", "rejection": "Rejection since the reference"}.items():
+        ends = {"": "difference", "_lower": "at least", "_upper": "at most"}
+        yield _lines(title, {f"drift_{name}_difference{end}": text for end, text in ends.items()})
+
+
 def _selection() -> Iterator[_Panel]:
     risk = {"selective_risk_ratio": "risk", "selective_risk_lower_ratio": "at least", "selective_risk_upper_ratio": "at most"}
     yield _lines("Selective risk: errors among the accepted", risk)
@@ -246,8 +261,9 @@ def _lines(title: str, gauges: Mapping[str, str], text: str = "") -> timeseries.
 
 
 def _attribute_lines(title: str, gauges: Mapping[str, str]) -> timeseries.Panel:
-    queries = [Query(of_attribute(gauge), name) for gauge, name in gauges.items()]
-    return course(title, described(gauges), queries, "percentunit")
+    """Gauges of the chosen group attribute over time."""
+    queries = [Query(of_attribute(gauge), name, dashed=_beside(gauge)) for gauge, name in gauges.items()]
+    return course(title, described(gauges), queries, unit(metric(next(iter(gauges))).unit))
 
 
 def _column(expression: str, gauge: str, name: str) -> Query:

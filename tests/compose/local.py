@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.compose.project import ROOT
-from tests.services.prometheus import find_program
+from tests.services.prometheus import ServiceMissingError, find_program
 
 PATIENCE_S = 60.0
 
@@ -28,10 +28,16 @@ def translated(words: Sequence[str], replacements: Mapping[str, str]) -> list[st
 
 
 def check(words: Sequence[str]) -> int:
-    """Run a health check as the engine does; its exit code."""
+    """Run a health check as the engine does; its exit code.
+
+    Raises:
+        ServiceMissingError: Its program is not installed here.
+    """
     # A container has no proxy between itself and itself.
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    program = sys.executable if words[0] == "python" else words[0]
+    program = sys.executable if words[0] == "python" else shutil.which(words[0])
+    if program is None:
+        raise ServiceMissingError(f"{words[0]} is not on PATH: run deploy/local/install-services.sh as root on Debian, or install it")
     return subprocess.run([program, *words[1:]], env=environment, capture_output=True, timeout=30, check=False).returncode
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +11,9 @@ import numpy as np
 import yaml
 
 from grafana.generate.query import EXTRA_FAMILIES
+from monitor import cli
 from monitor.app import Engine
 from monitor.clock import ScaledClock
-from monitor.config import EvaluationConfig, HttpConfig
 from monitor.config_file import load_config
 from monitor.demo.replay import HoldingClock, Recording, ReplaySource, read_recording
 from monitor.demo.show import CONFIG
@@ -40,27 +41,17 @@ class KafkaLike(ReplaySource):
 @contextmanager
 def scraped(folder: Path) -> Iterator[PrometheusServer]:
     """A Prometheus that has scraped the whole replay."""
-    recordings = [read_recording(CONFIG.parent / name) for name in load_config(CONFIG).source.files]
+    config = load_config(str(_write_config(folder)))
+    recordings = [read_recording(CONFIG.parent / name) for name in config.source.files]
     first_ms = min(int(one.arrival_ms[0]) for one in recordings)
     last_ms = max(int(one.arrival_ms[-1]) for one in recordings)
     recordings.append(Recording("broken", [b"no JSON"], np.array([first_ms], dtype=np.int64)))
-    base = load_config(CONFIG)
-    config = base.model_copy(
-        update={
-            # A horizon, so that some labels are too late to be joined.
-            "state": base.state.model_copy(
-                update={"directory": str(folder / "state"), "horizon_ms": 30 * DAY_MS, "history_ms": 110 * DAY_MS}
-            ),
-            "evaluation": EvaluationConfig(tick_ms=500, families=EXTRA_FAMILIES),
-            "http": HttpConfig(address="127.0.0.1", port=0),
-        }
-    )
     clock = HoldingClock(ScaledClock(first_ms, DAYS_A_SECOND * DAY_MS / 1000), last_ms)
     service = Service(config, Engine(config, clock, KafkaLike(recordings, clock)))
+    rules = folder / "rules.yml"
+    rules.write_text(yaml.safe_dump({"groups": [{"name": "test", "rules": [FIRING]}]}))
     service.start()
     try:
-        rules = folder / "rules.yml"
-        rules.write_text(yaml.safe_dump({"groups": [{"name": "test", "rules": [FIRING]}]}))
         with PrometheusServer([service.address], [rules]) as prometheus:
             records = sum(len(one.lines) for one in recordings)
             prometheus.wait_for(f"calmon_records_consumed_total == {records} and calmon_clock_seconds * 1000 == {last_ms}", PATIENCE_S)
@@ -69,3 +60,20 @@ def scraped(folder: Path) -> Iterator[PrometheusServer]:
             yield prometheus
     finally:
         service.close()
+
+
+def _write_config(folder: Path) -> Path:
+    """The demo's configuration with all that the dashboards show, and the reference that it names."""
+    told = yaml.safe_load(CONFIG.read_text())
+    # A horizon, so that some labels are too late to be joined.
+    told["state"] = {"directory": str(folder / "state"), "horizon": "30d", "history": "110d"}
+    told["evaluation"] = {"tick": "500ms", "families": list(EXTRA_FAMILIES)}
+    told["http"] = {"address": "127.0.0.1", "port": 0}
+    told["models"]["flights"]["reference"] = "beginning"
+    path = folder / "calmon.yaml"
+    path.write_text(yaml.safe_dump(told))
+    beginning = folder / "beginning.ndjson"
+    beginning.write_bytes(b"\n".join(gzip.decompress((CONFIG.parent / "flights.ndjson.gz").read_bytes()).splitlines()[:3000]) + b"\n")
+    words = ["reference", "set", "beginning", "--model", "flights", "--version", "raw", "-c", str(path), "--from", str(beginning)]
+    assert cli.main(words) == 0
+    return path

@@ -21,6 +21,7 @@ from tests.grafana.dashboards import committed, filled, panels, queries, series_
 from tests.grafana.model_check import faults
 
 PROVISIONING = FOLDER.parent / "provisioning"
+RUNBOOKS = FOLDER.parents[1] / "deploy/runbooks"
 UIDS = (FLEET, VERSION, PIPELINE)
 
 
@@ -114,6 +115,12 @@ def test_panels_link_to_runbooks() -> None:
     for uid, by_title in ALERTS.items():
         links = {panel["title"]: [link["url"] for link in panel["links"]] for panel in panels(committed()[uid]) if "links" in panel}
         assert links == {title: [f"${{runbooks}}/{alert}.md" for alert in alerts] for title, alerts in by_title.items()}
+
+
+@pytest.mark.xfail(not RUNBOOKS.exists(), reason="runbooks come with the alerts", strict=True)
+def test_runbooks_are_there() -> None:
+    named = {alert for by_title in ALERTS.values() for alerts in by_title.values() for alert in alerts}
+    assert {path.stem for path in RUNBOOKS.glob("Calmon*.md")} >= named > set()
 
 
 def test_provisioning_names_the_data_source_and_the_folder() -> None:

@@ -17,6 +17,7 @@ from tests.compose.project import FILE, ROOT, bind_mounts, health_check, instruc
 from tests.services.kafka_container import image
 
 CALMON_CONFIG = ROOT / "deploy/compose/calmon.yaml"
+ALERTMANAGER = bind_mounts("alertmanager")["/etc/alertmanager/alertmanager.yml"]
 ENDS = {"topics"}
 FEEDS = {"sample"}
 """Services without a health check: one ends, one only sends."""
@@ -82,7 +83,7 @@ def test_mounts_are_there(name: str) -> None:
         else:
             assert source in declared, volume
     for place, path in bind_mounts(name).items():
-        if path.name != "alertmanager":  # its configuration comes with the alerts
+        if path != ALERTMANAGER:  # its configuration comes with the alerts
             assert path.exists(), place
 
 
@@ -97,13 +98,21 @@ def test_calmon_has_no_rights_and_writes_to_its_volumes_only(name: str) -> None:
 
 
 def test_secrets_come_from_files_that_git_does_not_see() -> None:
-    (secret,) = project()["secrets"].items()
-    name, source = secret
-    assert services()["grafana"]["secrets"] == [name]
-    assert services()["grafana"]["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"] == f"/run/secrets/{name}"
-    assert str(Path("/", source["file"]).parent) + "/" in (ROOT / ".gitignore").read_text().splitlines()
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    for name, source in project()["secrets"].items():
+        assert str(Path("/", source["file"]).parent) + "/" in ignored, name
+    (mounted,) = services()["grafana"]["secrets"]
+    assert services()["grafana"]["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"] == f"/run/secrets/{mounted}"
     settings = [key for one in services().values() for key in one.get("environment", {})]
     assert [key for key in settings if "PASSWORD" in key and not key.endswith("__FILE")] == []
+
+
+@pytest.mark.xfail(not ALERTMANAGER.exists(), reason="its configuration comes with the alerts", strict=True)
+def test_alertmanager_has_the_secrets_that_it_reads() -> None:
+    read = re.findall(r"_file: (/\S+)", ALERTMANAGER.read_text())
+    secrets = {secret["target"]: secret["source"] for secret in services()["alertmanager"]["secrets"]}
+    assert sorted(read) == sorted(secrets)
+    assert set(secrets.values()) <= set(project()["secrets"])
 
 
 def test_calmon_watches_what_is_beside_it() -> None:

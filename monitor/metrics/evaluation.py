@@ -23,6 +23,7 @@ from monitor.names import (
     ALL_VALUE,
     CLASS_SEGMENT,
     CONFIDENCE_SEGMENT,
+    FIXED_SEGMENTS,
     ONE_VS_REST_SEGMENT,
     OTHER_VALUE,
     OWN_CONFIDENCE_SEGMENT,
@@ -89,7 +90,7 @@ def fold_groups(
     kept: dict[SeriesKey, I64] = {}
     folded: dict[tuple[str, str, str], int] = {}
     for key, cell in cells.items():
-        if key.segment in (ALL_VALUE, CONFIDENCE_SEGMENT, SCORE_SEGMENT, TEMPERATURE_SEGMENT):
+        if key.segment in FIXED_SEGMENTS:
             kept[key] = cell
         else:
             attributes.setdefault(key[:4], []).append(key)

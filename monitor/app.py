@@ -10,12 +10,15 @@ from monitor.config import Config
 from monitor.errors import StateError
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable
+from monitor.evidence.standing import Evidence
 from monitor.export.quarantine_file import FileSink
 from monitor.export.quarantine_sink import Sink
 from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
 from monitor.kafka_options import client_options
-from monitor.pipeline.configured import exported_metrics, layouts_of, references_of, settings_of, window_specs
+from monitor.pipeline.configured import evidence_rules, exported_metrics, layouts_of, references_of, settings_of, window_specs
+from monitor.pipeline.evidence.book import Book
+from monitor.pipeline.evidence.tracker import Tracker
 from monitor.pipeline.processor import Processor
 from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.references import ConfiguredReferences
@@ -51,6 +54,7 @@ class Engine:
         reached: Told at each point of a checkpoint.
         accept_loss: Whether to go on where a Kafka log no longer holds what was to be read next.
         references_at: State directory whose references are used; by default the configured one.
+        weigh: Whether ticks look at the evidence; windows of past moments need none.
 
     Attributes:
         source: As given or built.
@@ -58,6 +62,7 @@ class Engine:
         runner: Drives them.
         evaluator: Evaluates them together.
         references: What drift is told from.
+        tracker: Keeps the evidence; None if ticks do not look at it.
 
     Raises:
         CalmonError: The state or the quarantine cannot be used.
@@ -72,6 +77,7 @@ class Engine:
         reached: Callable[[str], None] = nothing,
         accept_loss: bool = False,
         references_at: str | None = None,
+        weigh: bool = True,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -80,13 +86,15 @@ class Engine:
         self._layout_of = layouts_of(config)
         self.source = _source(config, accept_loss) if source is None else source
         self.shards: list[Shard] = []
-        self.runner = Runner(self.source, self._new_worker)
+        self.runner = Runner(self.source, self._new_worker, clock)
         for name in self._known_shards():
             self.runner.worker(name)
         settings = settings_of(config)
         store_at = Path(config.state.directory if references_at is None else references_at)
         self.references = ConfiguredReferences(References(store_at), references_of(config), settings)
-        self.evaluator = Evaluator(self.shards, clock, settings, exported_metrics(config), self.references)
+        self._book_store: StateStore | None = None
+        self.tracker = self._new_tracker() if weigh else None
+        self.evaluator = Evaluator(self.shards, clock, settings, exported_metrics(config), self.references, self._weigh)
 
     @property
     def shard(self) -> Shard:
@@ -100,7 +108,11 @@ class Engine:
 
     def close(self) -> None:
         """Finish the quarantine; close source and stores."""
-        self.runner.close()
+        try:
+            self.runner.close()
+        finally:
+            if self._book_store is not None:
+                self._book_store.close()
 
     def _known_shards(self) -> list[str]:
         """Shards that there are before anything is read.
@@ -125,6 +137,19 @@ class Engine:
                 "set source.kafka.shards to one, or name another state.directory"
             )
         return [part.name.removeprefix(_SHARD_PREFIX) for part in parts]
+
+    def _new_tracker(self) -> Tracker:
+        """The evidence of all shards; its book is in the one shard's store, else in one of its own beside them."""
+        kafka = self._config.source.kafka
+        if kafka is None or kafka.shards == "one":
+            book = Book(self.shard.store)
+        else:
+            self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
+            book = Book(self._book_store)
+        return Tracker(self.shards, book, evidence_rules(self._config), self._reached)
+
+    def _weigh(self, now_ms: int) -> Evidence:
+        return Evidence() if self.tracker is None else self.tracker.tick(now_ms, self.runner.known_ms)
 
     def _new_worker(self, name: str) -> Worker:
         config = self._config

@@ -19,6 +19,7 @@ from monitor.config_file import load_config
 from monitor.duration import format_duration, parse_duration
 from monitor.errors import CalmonError, ConfigError
 from monitor.events.contract import json_schema
+from monitor.export.evidence import MOST_SERIES
 from monitor.metrics.catalogue import FAMILIES, expanded
 from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Subject
@@ -159,6 +160,7 @@ def _what_a_model_costs(config: Config, name: str | None) -> str:
         metrics = [metric for metric in expanded(family) if metric in chosen]
         series = sum(rows.get(metric.subject, 1) + values * metric.groups for metric in metrics) * len(config.windows)
         costs.append((family.name, series if metrics else None))
+    costs.append(("evidence", MOST_SERIES))
     parts = ", ".join(f"{family} {series}" for family, series in costs if series)
     off = ", ".join(family for family, series in costs if series is None)
     title = "any other model" if name is None else f"model {name}"

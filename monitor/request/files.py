@@ -36,7 +36,7 @@ def engine_of_files(base: Config, files: Sequence[str], window: WindowConfig | N
                 "evaluation": EvaluationConfig(families=tuple(family.name for family in FAMILIES)),
             }
         )
-        engine = Engine(config, ManualClock(at_ms), references_at=base.state.directory)
+        engine = Engine(config, ManualClock(at_ms), references_at=base.state.directory, weigh=False)
         try:
             _read_all(engine)
             yield engine

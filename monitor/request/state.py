@@ -20,7 +20,7 @@ def opened_shards(directory: str, windows: Sequence[WindowSpec] = ()) -> Iterato
         StateError: There is no state, it cannot be read, or a service is using it.
     """
     path = Path(directory)
-    found = [path] if (path / MARKER).exists() else sorted(part.parent for part in path.glob(f"*/{MARKER}"))
+    found = [path] if (path / MARKER).exists() else sorted(part.parent for part in path.glob(f"shard-*/{MARKER}"))
     if not found:
         raise StateError(f"there is no calmon state in {directory}: name the configured state.directory")
     with contextlib.ExitStack() as stack:

@@ -137,14 +137,15 @@ class KafkaSource:
 
     def status(self) -> SourceStatus:
         """How reading is going."""
-        lags, assigned = self.lags(), self.assigned
+        lags, assigned, trouble = self.lags(), self.assigned, self.trouble
         return SourceStatus(
-            self.trouble,
+            trouble,
             {name: lag.records for name, lag in lags.items()},
             {name: lag.newest_ms for name, lag in lags.items() if lag.newest_ms is not None and lag.newest_ms >= 0},
             self.lost_records,
             self.counts,
             {name: name in assigned for name in lags},
+            frozenset() if trouble else frozenset(name for name, lag in lags.items() if not lag.records),
         )
 
     @property

@@ -53,6 +53,7 @@ class SourceStatus:
         lost_records: Records that were given up on purpose, by partition.
         counts: Totals since the start, by name.
         reading: Whether each partition is being read now: it is assigned to us, and its shard has not stopped.
+        caught_up: Live partitions that the last poll left nothing in to be read, as far as is known.
     """
 
     trouble: str | None = None
@@ -61,6 +62,7 @@ class SourceStatus:
     lost_records: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     reading: Mapping[str, bool] = field(default_factory=dict)
+    caught_up: frozenset[str] = frozenset()
 
 
 def never() -> bool:

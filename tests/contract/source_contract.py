@@ -185,6 +185,17 @@ class SourceContract:
             if log.ends:
                 assert source.live_partitions() == (frozenset(written) if log.goes_on else frozenset())
 
+    def test_a_live_source_says_which_partitions_were_read_to_their_end(self, log: LogUnderTest) -> None:
+        first = log.partitions[0]
+        with started(log.source(live=True), {}) as source:
+            log.append(first, records("busy", 20))
+            seen, deadline = 0, time.monotonic() + PATIENCE_S
+            while source.status().caught_up != frozenset(log.partitions) and time.monotonic() < deadline:
+                seen += sum(len(part.values) for part in source.poll(3, 0.2))
+                assert seen in (0, 20) or first not in source.status().caught_up
+            assert seen == 20
+            assert source.status().caught_up == frozenset(log.partitions)
+
     def test_closing_is_safe_at_any_time(self, log: LogUnderTest) -> None:
         source = log.source(live=False)
         source.close()

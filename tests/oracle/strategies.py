@@ -29,6 +29,7 @@ MODELS = {
         bins=10,
         groups=("region", "device"),
         max_group_values=2,
+        min_group_count=2,
         ood_threshold=-0.5,
         ood_high_is="out_of_distribution",
     ),

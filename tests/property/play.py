@@ -56,6 +56,7 @@ def model_config(config: oracle.ModelConfig, watched: Mapping[str, Any] | None =
             "confidence_threshold": config.confidence_threshold,
             "groups": config.groups,
             "max_group_values": config.max_group_values,
+            "min_group_count": config.min_group_count,
         }
         | dict(watched or {})
     )

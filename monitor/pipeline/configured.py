@@ -54,7 +54,15 @@ def settings_of(config: Config) -> SettingsOf:
     def of_listed(model: str) -> Settings:
         one = config.model(model)
         prior = tuple(sorted(one.target_prior.items()))
-        return Settings(one.costs.error, one.costs.handoff, one.costs.human_error, one.min_group_count, one.positive_class, prior)
+        return Settings(
+            one.costs.error,
+            one.costs.handoff,
+            one.costs.human_error,
+            one.min_group_count,
+            one.positive_class,
+            prior,
+            one.selective_risk_budget,
+        )
 
     return lambda model: of_listed(model if model in config.models else "")
 

@@ -19,6 +19,19 @@ from monitor.sources.protocol import SourceStatus
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    """The disk with the state.
+
+    Attributes:
+        free_bytes: That calmon may still write.
+        size_bytes: Of the whole.
+    """
+
+    free_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rendered:
     """Bytes of one tick, never changed.
 
@@ -33,13 +46,13 @@ class Rendered:
     series: int
 
 
-def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0) -> Rendered:
-    """Render a snapshot, how reading is going, and how many refused records wait for the quarantine, once."""
+def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0, disk: Disk | None = None) -> Rendered:
+    """Render a snapshot, how reading is going, how many refused records wait for the quarantine, and the disk, once."""
     status = SourceStatus() if status is None else status
     families = exposition.series_families(snapshot.windows)
     series = exposition.count_samples(families)
     families += _account_families(snapshot.account)
-    families += _source_families(status)
+    families += [*_window_families(snapshot), *_disk_families(disk), *_source_families(status)]
     families.append(
         exposition.gauge("quarantine_waiting_records", "Refused records that are not in the quarantine yet.", (), [((), waiting)])
     )
@@ -54,6 +67,25 @@ def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, wait
         exposition.build_info(),
     ]
     return Rendered(exposition.render(families), _status_page(snapshot, status, series), series)
+
+
+def _window_families(snapshot: Snapshot) -> list[Metric]:
+    """Which event times each window holds: rules tell by its end whether its hours have matured."""
+    starts = [((window.name,), window.start_ms / 1000) for window in snapshot.windows]
+    ends = [((window.name,), window.end_ms / 1000) for window in snapshot.windows]
+    return [
+        exposition.gauge("window_start_timestamp_seconds", "First event time that the window holds.", ("window",), starts),
+        exposition.gauge("window_end_timestamp_seconds", "End of the event times that the window holds.", ("window",), ends),
+    ]
+
+
+def _disk_families(disk: Disk | None) -> list[Metric]:
+    if disk is None:
+        return []
+    return [
+        exposition.gauge("state_disk_free_bytes", "What can still be written to the disk with the state.", (), [((), disk.free_bytes)]),
+        exposition.gauge("state_disk_size_bytes", "Size of the disk with the state.", (), [((), disk.size_bytes)]),
+    ]
 
 
 def _account_families(account: Account) -> list[Metric]:

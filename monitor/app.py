@@ -10,12 +10,15 @@ from monitor.config import Config
 from monitor.errors import StateError
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable
+from monitor.evidence.standing import Evidence
 from monitor.export.quarantine_file import FileSink
 from monitor.export.quarantine_sink import Sink
 from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
 from monitor.kafka_options import client_options
-from monitor.pipeline.configured import exported_metrics, layouts_of, settings_of, window_specs
+from monitor.pipeline.configured import evidence_rules, exported_metrics, layouts_of, settings_of, window_specs
+from monitor.pipeline.evidence.book import Book
+from monitor.pipeline.evidence.tracker import Tracker
 from monitor.pipeline.processor import Processor
 from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.runner import Runner
@@ -48,12 +51,14 @@ class Engine:
         store: Where the state of an unsharded source is kept; by default the configured directory.
         reached: Told at each point of a checkpoint.
         accept_loss: Whether to go on where a Kafka log no longer holds what was to be read next.
+        weigh: Whether ticks look at the evidence; windows of past moments need none.
 
     Attributes:
         source: As given or built.
         shards: One of each worker, in the order they were made.
         runner: Drives them.
         evaluator: Evaluates them together.
+        tracker: Keeps the evidence; None if ticks do not look at it.
 
     Raises:
         CalmonError: The state or the quarantine cannot be used.
@@ -67,6 +72,7 @@ class Engine:
         store: StateStore | None = None,
         reached: Callable[[str], None] = nothing,
         accept_loss: bool = False,
+        weigh: bool = True,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -75,10 +81,12 @@ class Engine:
         self._layout_of = layouts_of(config)
         self.source = _source(config, accept_loss) if source is None else source
         self.shards: list[Shard] = []
-        self.runner = Runner(self.source, self._new_worker)
+        self.runner = Runner(self.source, self._new_worker, clock)
         for name in self._known_shards():
             self.runner.worker(name)
-        self.evaluator = Evaluator(self.shards, clock, settings_of(config), exported_metrics(config))
+        self._book_store: StateStore | None = None
+        self.tracker = self._new_tracker() if weigh else None
+        self.evaluator = Evaluator(self.shards, clock, settings_of(config), exported_metrics(config), self._weigh)
 
     @property
     def shard(self) -> Shard:
@@ -92,7 +100,11 @@ class Engine:
 
     def close(self) -> None:
         """Finish the quarantine; close source and stores."""
-        self.runner.close()
+        try:
+            self.runner.close()
+        finally:
+            if self._book_store is not None:
+                self._book_store.close()
 
     def _known_shards(self) -> list[str]:
         """Shards that there are before anything is read.
@@ -117,6 +129,19 @@ class Engine:
                 "set source.kafka.shards to one, or name another state.directory"
             )
         return [part.name.removeprefix(_SHARD_PREFIX) for part in parts]
+
+    def _new_tracker(self) -> Tracker:
+        """The evidence of all shards; its book is in the one shard's store, else in one of its own beside them."""
+        kafka = self._config.source.kafka
+        if kafka is None or kafka.shards == "one":
+            book = Book(self.shard.store)
+        else:
+            self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
+            book = Book(self._book_store)
+        return Tracker(self.shards, book, evidence_rules(self._config), self._reached)
+
+    def _weigh(self, now_ms: int) -> Evidence:
+        return Evidence() if self.tracker is None else self.tracker.tick(now_ms, self.runner.known_ms)
 
     def _new_worker(self, name: str) -> Worker:
         config = self._config

@@ -94,7 +94,7 @@ def evaluate_files(options: argparse.Namespace) -> int:
                 "evaluation": EvaluationConfig(families=tuple(family.name for family in FAMILIES)),
             }
         )
-        engine = Engine(config, ManualClock(at_ms))
+        engine = Engine(config, ManualClock(at_ms), weigh=False)
         try:
             _read_all(engine)
             blocks = whole_blocks([engine.shard], settings_of(config)) if window is None else _window_blocks(engine)
@@ -210,7 +210,7 @@ def state_digest(directory: str) -> str:
         StateError: There is no state, or it cannot be read.
     """
     path = Path(directory)
-    found = [path] if (path / MARKER).exists() else sorted(part.parent for part in path.glob(f"*/{MARKER}"))
+    found = [path] if (path / MARKER).exists() else sorted(part.parent for part in path.glob(f"shard-*/{MARKER}"))
     if not found:
         raise StateError(f"there is no calmon state in {directory}: name the configured state.directory")
     with contextlib.ExitStack() as stack:

@@ -194,6 +194,25 @@ class EvaluationConfig(Section):
     families: Annotated[tuple[Text, ...], AfterValidator(unique("the family"))] = ()
 
 
+def _check_maturity(value: int) -> int:
+    if value % HOUR_MS or value == 0:
+        raise ValueError("must be whole hours, at least 1h")
+    return value
+
+
+def _check_alpha(value: float) -> float:
+    if not 0 < value < 1:
+        raise ValueError("must be greater than 0 and less than 1")
+    return value
+
+
+class EvidenceConfig(Section):
+    """When an hour of predictions enters the evidence tests, and their level."""
+
+    maturity_ms: Annotated[DurationMs, AfterValidator(_check_maturity)] = Field(default=48 * HOUR_MS, validation_alias="maturity")
+    alpha: Annotated[Number, AfterValidator(_check_alpha)] = 0.05
+
+
 class QuarantineConfig(Section):
     """Where refused records go; without `topic` and `file` to ``quarantine.ndjson`` in the state directory."""
 
@@ -288,6 +307,7 @@ class Config(Section):
     state: Annotated[StateConfig, BeforeValidator(empty_if_null)] = StateConfig()
     windows: tuple[WindowConfig, ...] = Field(default_factory=_default_windows, validate_default=True)
     evaluation: Annotated[EvaluationConfig, BeforeValidator(empty_if_null)] = EvaluationConfig()
+    evidence: Annotated[EvidenceConfig, BeforeValidator(empty_if_null)] = EvidenceConfig()
     quarantine: Annotated[QuarantineConfig, BeforeValidator(empty_if_null)] = QuarantineConfig()
     http: Annotated[HttpConfig, BeforeValidator(empty_if_null)] = HttpConfig()
     defaults: ModelEntry = ModelConfig()
@@ -338,6 +358,7 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "state": StateConfig,
     "windows": WindowConfig,
     "evaluation": EvaluationConfig,
+    "evidence": EvidenceConfig,
     "quarantine": QuarantineConfig,
     "http": HttpConfig,
     "defaults": ModelConfig,

@@ -121,8 +121,8 @@ class ReplaySource:
         return slices
 
     def status(self) -> SourceStatus:
-        """Nothing to tell: what cannot be read ends the run."""
-        return SourceStatus()
+        """Whether all that has arrived was read; what cannot be read ends the run."""
+        return SourceStatus(caught_up=self.live_partitions() if self._caught_up else frozenset())
 
     def committed(self, positions: Mapping[str, Position]) -> None:
         """Nothing to do: no log keeps positions beside the checkpoint's."""

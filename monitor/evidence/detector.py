@@ -45,7 +45,7 @@ class Detector:
         return cls(np.full(full, -np.inf), np.full(full, -np.inf), np.full(full, NEVER, dtype=np.int64))
 
 
-def fold(side: Bets, state: Detector, panes: GridSums, first_pane: int) -> tuple[Detector, F64]:
+def fold(side: Bets, state: Detector, panes: GridSums, numbers: I64) -> tuple[Detector, F64]:
     """Let the detector see more panes.
 
     A pane without events is no step: nothing was betted, and R would grow by 1 out of nothing.
@@ -54,7 +54,7 @@ def fold(side: Bets, state: Detector, panes: GridSums, first_pane: int) -> tuple
         side: The bets.
         state: Before these panes, arrays of shape (..., n_bets).
         panes: Mature panes in order of their time, shape (..., n_panes, 306), each with the events of this pane alone.
-        first_pane: Number of the first; the others follow without a gap.
+        numbers: Number of each pane, ascending; panes without events may be left out, shape (n_panes,).
 
     Returns:
         The state after them, and ln R of the mixture at each pane's close, shape (..., n_panes): an alarm from `LOG_RUN_LENGTH` on.
@@ -67,7 +67,7 @@ def fold(side: Bets, state: Detector, panes: GridSums, first_pane: int) -> tuple
         step = seen[..., place, None]
         factor = log_e[..., place, :]
         log_r = np.where(step, np.logaddexp(log_r, 0.0) + factor, log_r)
-        start = np.where(step & (log_best <= 0), first_pane + place, start)
+        start = np.where(step & (log_best <= 0), numbers[place], start)
         log_best = np.where(step, np.maximum(log_best, 0.0) + factor, log_best)
         path[..., place, :] = log_r
     return Detector(log_r, log_best, start), log_mixture(side, path)

@@ -11,6 +11,7 @@ from monitor.metrics.evaluation import STORED_FACTOR, SettingsOf
 from monitor.metrics.metric import Metric
 from monitor.metrics.settings import Settings
 from monitor.pipeline.epochs import LayoutOf
+from monitor.pipeline.evidence.tracker import Rules
 from monitor.statistics.layout import Layout, report_edges
 from monitor.windows.running import WindowSpec
 
@@ -83,3 +84,9 @@ def exported_metrics(config: Config) -> tuple[Metric, ...]:
 def window_specs(windows: tuple[WindowConfig, ...]) -> list[WindowSpec]:
     """The configured windows."""
     return [WindowSpec(window.name, window.length_ms, window.lag_ms) for window in windows]
+
+
+def evidence_rules(config: Config) -> Rules:
+    """Rules of the evidence tests; a version is shown as long as the longest window could show it, or maturity takes."""
+    spans_ms = [window.length_ms + window.lag_ms for window in config.windows]
+    return Rules(config.evidence.maturity_ms, config.evidence.alpha, max(config.evidence.maturity_ms, *spans_ms))

@@ -11,9 +11,11 @@ from prometheus_client.core import Metric
 
 from monitor import __version__
 from monitor.export import exposition
+from monitor.export.evidence import evidence_families
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.metric import Subject
 from monitor.pipeline.account import DELAY_BOUNDS_S, Account
+from monitor.pipeline.evidence.page import evidence_section
 from monitor.pipeline.tick import Snapshot
 from monitor.sources.protocol import SourceStatus
 
@@ -49,7 +51,7 @@ class Rendered:
 def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0, disk: Disk | None = None) -> Rendered:
     """Render a snapshot, how reading is going, how many refused records wait for the quarantine, and the disk, once."""
     status = SourceStatus() if status is None else status
-    families = exposition.series_families(snapshot.windows)
+    families = exposition.series_families(snapshot.windows) + evidence_families(snapshot.evidence)
     series = exposition.count_samples(families)
     families += _account_families(snapshot.account)
     families += [*_window_families(snapshot), *_disk_families(disk), *_source_families(status)]
@@ -61,7 +63,7 @@ def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, wait
             "clock_seconds", "What the clock showed at the last tick; rules compare with it.", (), [((), snapshot.now_ms / 1000)]
         ),
         exposition.gauge("tick_duration_seconds", "How long the last tick took.", (), [((), snapshot.duration_s)]),
-        exposition.counter("tick_errors", "Windows that could not be evaluated.", (), [((), snapshot.errors)]),
+        exposition.counter("tick_errors", "Windows, and evidence of a tick, that could not be evaluated.", (), [((), snapshot.errors)]),
         exposition.gauge("series_exported", "Series of models on this page.", (), [((), series)]),
         exposition.gauge("series_folded", "Series that the last tick summed into __other__.", (), [((), snapshot.folded)]),
         exposition.build_info(),
@@ -178,6 +180,8 @@ def _status_page(snapshot: Snapshot, status: SourceStatus, series: int) -> bytes
 {"".join(notes)}
 <table><tr>{head}</tr>
 {"".join(rows)}
-</table></html>
+</table>
+{evidence_section(snapshot.evidence)}
+</html>
 """
     return page.encode()

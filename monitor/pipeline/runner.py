@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from monitor.clock import Clock
+from monitor.pipeline.evidence.maturity import known_until_ms
 from monitor.pipeline.worker import Worker
 from monitor.sources.protocol import Position, Slice, Source
 
@@ -22,17 +24,22 @@ class Runner:
     Args:
         source: Not yet started.
         new_worker: Makes the worker of a shard that has none yet.
+        clock: Says when a partition was seen to be read to its end.
         batch_records: Most records in a batch.
 
     Attributes:
         workers: By shard.
+        known_ms: Until when everything has been read and taken in (see `evidence.maturity`); None before the start.
     """
 
-    def __init__(self, source: Source, new_worker: Callable[[str], Worker], batch_records: int = BATCH_RECORDS) -> None:
+    def __init__(self, source: Source, new_worker: Callable[[str], Worker], clock: Clock, batch_records: int = BATCH_RECORDS) -> None:
         self._source = source
         self._new_worker = new_worker
+        self._clock = clock
         self._batch_records = batch_records
+        self._caught_up_ms: dict[str, int] = {}
         self.workers: dict[str, Worker] = {}
+        self.known_ms: int | None = None
 
     def worker(self, shard: str) -> Worker:
         """The worker of a shard, made if need be.
@@ -54,6 +61,7 @@ class Runner:
         for worker in self.workers.values():
             positions.update(worker.shard.positions)
         self._source.start(positions)
+        self._look_how_far()
 
     def step(self, max_records: int | None = None, timeout_s: float = _POLL_S) -> int:
         """One batch, if there is one; returns how many records it had.
@@ -61,6 +69,7 @@ class Runner:
         Raises:
             CalmonError: What the source, the join or the store could not do.
         """
+        polled_ms = self._clock.now_ms()
         slices = self._source.poll(self._batch_records if max_records is None else max_records, timeout_s)
         by_shard: dict[str, list[Slice]] = {}
         for part in slices:
@@ -68,6 +77,8 @@ class Runner:
         for shard, parts in by_shard.items():
             self.worker(shard).process(parts)
             self._source.committed({part.partition: part.next_position for part in parts})
+        self._caught_up_ms |= dict.fromkeys(self._source.status().caught_up, polled_ms)
+        self._look_how_far()
         began_s = time.monotonic()
         for shard, worker in self.workers.items():
             if shard not in by_shard and time.monotonic() - began_s < _REST_S:
@@ -83,6 +94,11 @@ class Runner:
         while not stop.is_set():
             if not self.step() and self._source.exhausted:
                 return
+
+    def _look_how_far(self) -> None:
+        """All that the source has delivered is taken in now; between two calls other threads see what held at the first."""
+        newest = {name: time_ms for worker in self.workers.values() for name, time_ms in worker.shard.newest_ms.items()}
+        self.known_ms = known_until_ms(self._source.live_partitions(), newest, self._caught_up_ms)
 
     def close(self) -> None:
         """Close source and workers; each of them, whatever another raises."""

@@ -13,6 +13,7 @@ from monitor.events.contract import LATEST_MS
 from monitor.pipeline.account import Account
 from monitor.pipeline.epochs import EpochBook, LayoutOf
 from monitor.pipeline.ledger import Chunks, Ledger, by_chunk
+from monitor.pipeline.matured import MaturedPanes
 from monitor.sources.protocol import Position
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
@@ -56,6 +57,7 @@ class Shard:
         outbox: Number of refused records ever put into the outbox.
         minute_floor_ms: Event time, at a whole hour, from which on panes are kept by the minute; older ones by the hour.
         hour_floor_ms: Event time, at a whole chunk, from which on panes are kept at all.
+        matured: What the evidence tests see of the panes.
 
     Raises:
         StateError: The store holds something else than a shard.
@@ -77,6 +79,7 @@ class Shard:
         self.series = SeriesTable(self.layouts)
         try:
             self._load()
+            self.matured = MaturedPanes(store, self.series, lambda first, end: self.read(HOUR, first, end))
         except (msgspec.DecodeError, ValueError, TypeError, KeyError) as error:
             raise StateError(f"the stored checkpoint is damaged: {error}; restore the state from a backup or start anew") from error
         self._stored_series = len(self.series)
@@ -141,6 +144,8 @@ class Shard:
                 for window in self.windows:
                     for part in chain.from_iterable(chunks.values()):
                         window.apply(self.ledgers[name].level, part)
+                for part in chain.from_iterable(chunks.values()):
+                    self.matured.sums.apply(self.ledgers[name].level, part)
             self.published = self.account.copy()
 
     def read(self, level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
@@ -190,6 +195,10 @@ class Shard:
         """Numbers of the days whose hour panes hold anything, ascending."""
         minutes = {chunk * MINUTE.chunk_ms // HOUR.chunk_ms for chunk in self.ledgers[MINUTE.name].chunks()}
         return sorted(minutes.union(self.ledgers[HOUR.name].chunks()))
+
+    def matured_days(self) -> list[int]:
+        """Numbers of the days of which the evidence tests see anything, ascending."""
+        return sorted({*self.days(), *self.matured.days()})
 
     def fold_minutes(self, changes: Changes) -> Chunks:
         """Move minute panes before the floor into hours: adds their removal to `changes`, returns what the hours gain."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from monitor.clock import Clock
+from monitor.errors import CapacityError
+from monitor.evidence.standing import Evidence
 from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, segments_read
 from monitor.names import CLASS_SEGMENT, OTHER_VALUE
@@ -53,7 +55,8 @@ class Snapshot:
         account: What became of every record so far.
         folded: Series that were folded into `__other__`.
         duration_s: How long the tick took.
-        errors: Windows that could not be evaluated since the start.
+        errors: Windows, and evidence of a tick, that could not be evaluated since the start.
+        evidence: How versions stand in the evidence tests.
     """
 
     now_ms: int
@@ -62,6 +65,7 @@ class Snapshot:
     folded: int = 0
     duration_s: float = 0.0
     errors: int = 0
+    evidence: Evidence = field(default_factory=Evidence)
 
 
 class Evaluator:
@@ -72,14 +76,23 @@ class Evaluator:
         clock: What windows are moved to.
         settings_of: Settings by model.
         metrics: What is computed.
+        evidence: What a moment's evidence is; panes that have become mature enter the tests.
     """
 
-    def __init__(self, shards: Sequence[Shard], clock: Clock, settings_of: SettingsOf, metrics: Sequence[Metric]) -> None:
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        clock: Clock,
+        settings_of: SettingsOf,
+        metrics: Sequence[Metric],
+        evidence: Callable[[int], Evidence] = lambda now_ms: Evidence(),
+    ) -> None:
         self._shards = shards
         self._clock = clock
         self._settings_of = settings_of
         self._metrics = metrics
         self._reserved = segments_read(metrics)
+        self._evidence = evidence
         self._errors = 0
         self._folded: set[tuple[str, str, str]] = set()
         # Counters go on where they were: a page that began at 0 after a restart would look like a burst of records.
@@ -103,8 +116,18 @@ class Evaluator:
                 windows.append(values)
                 folded += count
         account = merge_accounts([account for _, account in advanced])
-        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors)
+        evidence = self._weigh(now_ms)
+        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors, evidence)
         return self.snapshot
+
+    def _weigh(self, now_ms: int) -> Evidence:
+        """The evidence of a moment; none where it fails, for it must not blank the page."""
+        try:
+            return self._evidence(now_ms)
+        except (ArithmeticError, ValueError, LookupError, CapacityError):
+            self._errors += 1
+            log.exception("the evidence could not be evaluated")
+            return Evidence()
 
     def _evaluate(self, views: Sequence[WindowSums]) -> tuple[WindowValues, int]:
         cells = merge_cells([(view.keys, view.cells) for view in views])

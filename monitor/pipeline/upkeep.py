@@ -112,10 +112,13 @@ class Upkeep:
                 self._shard.store.commit(changes)
 
     def _expire_hours(self, event_time_ms: int) -> None:
+        hours = self._shard.ledgers[HOUR.name]
         with self._shard.lock:
-            changes = self._shard.ledgers[HOUR.name].expire(event_time_ms)
+            gone = hours.read(0, event_time_ms // HOUR.chunk_ms * HOUR.panes_per_chunk)
+            changes = hours.expire(event_time_ms)
             if changes.delete_ranges:
                 self._shard.hour_floor_ms = event_time_ms // HOUR.chunk_ms * HOUR.chunk_ms
+                self._shard.matured.expire(gone, changes)
         if changes.delete_ranges:
             self._commit(changes)
 

@@ -133,6 +133,7 @@ class KafkaSource:
             {name: lag.newest_ms for name, lag in lags.items() if lag.newest_ms is not None and lag.newest_ms >= 0},
             self.lost_records,
             self.counts,
+            frozenset(name for name, lag in lags.items() if not lag.records) & self.assigned if self.connected else frozenset(),
         )
 
     @property

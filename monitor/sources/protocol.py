@@ -52,6 +52,7 @@ class SourceStatus:
         read_until_ms: The log's own time of the last record read of each partition, where it keeps one.
         lost_records: Records that were given up on purpose, by partition.
         counts: Totals since the start, by name.
+        caught_up: Live partitions that the last poll left nothing in to be read, as far as is known.
     """
 
     trouble: str | None = None
@@ -59,6 +60,7 @@ class SourceStatus:
     read_until_ms: Mapping[str, int] = field(default_factory=dict)
     lost_records: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    caught_up: frozenset[str] = frozenset()
 
 
 class Source(Protocol):

@@ -7,6 +7,9 @@ LAYOUTS = b"!layouts"
 QUARANTINE = b"!quarantine"
 """How far the quarantine was when records were last confirmed, in its sink's own words."""
 
+EVIDENCE = b"!evidence"
+"""How far the evidence tests have come."""
+
 ROW = b"r"
 
 
@@ -60,6 +63,26 @@ def due(day: int, sequence: int) -> bytes:
 def outbox(sequence: int) -> bytes:
     """A refused record on its way to the quarantine."""
     return b"q" + sequence.to_bytes(8, "big")
+
+
+def carried(number: int) -> bytes:
+    """Evidence sums of a version over panes that are gone."""
+    return b"c" + number.to_bytes(4, "big")
+
+
+def expired(chunk: int) -> bytes:
+    """Evidence sums of a chunk of panes that are gone but have not matured yet."""
+    return b"e" + chunk.to_bytes(4, "big")
+
+
+def course(number: int) -> bytes:
+    """A version's course through the evidence tests."""
+    return b"v" + number.to_bytes(4, "big")
+
+
+def crossing(number: int) -> bytes:
+    """An entry of the journal of crossings."""
+    return b"j" + number.to_bytes(8, "big")
 
 
 def prefix_range(letter: bytes) -> tuple[bytes, bytes]:

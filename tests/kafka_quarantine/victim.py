@@ -110,16 +110,16 @@ def producer_with(reached: Reached) -> type[Any]:
 
 def make_runner(plan: Mapping[str, Any], reached: Reached) -> Runner:
     """The pipeline, with a topic as its quarantine."""
-    source = RecordSource()
+    source, clock = RecordSource(), ManualClock(TIME_MS)
 
     def new_worker(name: str) -> Worker:
         shard = Shard(RocksStore(Path(plan["state"])), None, ())
-        heads, horizon, clock = HeadTable(), Horizon(None), ManualClock(TIME_MS)
+        heads, horizon = HeadTable(), Horizon(None)
         outbox = Outbox(shard, TopicSink({"bootstrap_servers": plan["bootstrap"]}, plan["topic"]))
         processor = Processor(shard, Decoder(lambda model: None, heads), heads, horizon, outbox, reached)
         return Worker(shard, processor, Upkeep(shard, heads, horizon, None, clock, lambda: source.live_partitions(name), reached), outbox)
 
-    runner = Runner(source, new_worker)
+    runner = Runner(source, new_worker, clock)
     runner.worker(WHOLE)
     return runner
 

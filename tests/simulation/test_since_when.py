@@ -34,7 +34,7 @@ def test_alarms_of_a_perfect_model_are_as_rare_as_the_run_length_promises(seed: 
     for rng, n_streams in batches(seed, 400):
         streams = draw(rng, confidences, PERFECT, (n_streams, panes * PANE_EVENTS))
         side = bets(Side.OVER)
-        _, log_r = fold(side, Detector.empty(side, (n_streams,)), mature_panes(streams), 0)
+        _, log_r = fold(side, Detector.empty(side, (n_streams,)), mature_panes(streams), np.arange(panes))
         count += int((first_crossing(log_r, np.log(run_length)) != NEVER).sum())
     assert count <= most_by_chance(400, panes / run_length)
 
@@ -46,7 +46,7 @@ def test_a_change_after_400_good_panes_is_found_at_once_and_dated(seed: int, tru
     good = draw(rng, "uniform", PERFECT, (n_streams, GOOD_PANES * PANE_EVENTS))
     bad = draw(rng, "uniform", truth, (n_streams, BAD_PANES * PANE_EVENTS))
     side = bets(Side.OVER)
-    state, log_r = fold(side, Detector.empty(side, (n_streams,)), mature_panes(joined(good, bad)), 0)
+    state, log_r = fold(side, Detector.empty(side, (n_streams,)), mature_panes(joined(good, bad)), np.arange(GOOD_PANES + BAD_PANES))
     late = log_r[:, GOOD_PANES:]
     quiet = (log_r[:, :GOOD_PANES] < LOG_RUN_LENGTH).all(axis=1)
     assert quiet.mean() > 0.5, "the median run without a change is about 1100 panes"

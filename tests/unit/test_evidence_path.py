@@ -85,7 +85,7 @@ def slow_detector(log_e: F64, log_weight: F64) -> tuple[list[float], int]:
 @settings(max_examples=40)
 def test_the_detector_sums_over_all_starts_and_finds_the_best(seed: int, accuracy: float, first_pane: int) -> None:
     table, panes = bets(Side.OVER), drawn(seed, (PANES,), accuracy)
-    state, log_r = fold(table, Detector.empty(table), panes, first_pane)
+    state, log_r = fold(table, Detector.empty(table), panes, first_pane + np.arange(PANES))
     places = np.flatnonzero(panes.events)
     log_e = np.array([log_e_of_bets(table, pane(panes, int(place)), guarded=True) for place in places]).reshape(len(places), -1)
     rising, best = slow_detector(log_e, table.log_weight) if len(places) else ([], 0)
@@ -96,10 +96,10 @@ def test_the_detector_sums_over_all_starts_and_finds_the_best(seed: int, accurac
 @given(SEEDS, CUTS)
 @settings(max_examples=20)
 def test_the_detector_goes_on_from_its_state_bit_for_bit(seed: int, cut: int) -> None:
-    table, panes = bets(Side.UNDER), drawn(seed, (3, PANES))
-    whole, path = fold(table, Detector.empty(table, (3,)), panes, 100)
-    between, first = fold(table, Detector.empty(table, (3,)), panes.rows(slice(0, cut)), 100)
-    end, second = fold(table, between, panes.rows(slice(cut, None)), 100 + cut)
+    table, panes, numbers = bets(Side.UNDER), drawn(seed, (3, PANES)), np.arange(100, 100 + PANES)
+    whole, path = fold(table, Detector.empty(table, (3,)), panes, numbers)
+    between, first = fold(table, Detector.empty(table, (3,)), panes.rows(slice(0, cut)), numbers[:cut])
+    end, second = fold(table, between, panes.rows(slice(cut, None)), numbers[cut:])
     assert np.array_equal(np.concatenate((first, second), axis=1), path)
     for name in ("log_r", "log_best", "start"):
         assert np.array_equal(getattr(end, name), getattr(whole, name))
@@ -107,13 +107,13 @@ def test_the_detector_goes_on_from_its_state_bit_for_bit(seed: int, cut: int) ->
 
 def test_panes_without_events_are_no_steps() -> None:
     table = bets(Side.OVER)
-    state, log_r = fold(table, Detector.empty(table), GridSums.empty((2000,)), 0)
+    state, log_r = fold(table, Detector.empty(table), GridSums.empty((2000,)), np.arange(2000))
     assert np.all(log_r == -np.inf)
     assert estimated_start(table, state) == NEVER
     one = drawn(3, (1,))
     assert one.events > 0
-    seen, before = fold(table, state, one, 2000)
-    _, after = fold(table, seen, GridSums.empty((2000,)), 2001)
+    seen, before = fold(table, state, one, np.array([2000]))
+    _, after = fold(table, seen, GridSums.empty((2000,)), np.arange(2001, 4001))
     assert np.all(after == before[0])
     assert before[0] < LOG_RUN_LENGTH
 

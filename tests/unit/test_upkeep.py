@@ -200,6 +200,8 @@ def test_a_tick_at_any_point_of_a_checkpoint_counts_nothing_twice(tmp_path: Path
     ticks: list[threading.Thread] = []
 
     def tick_now(point: str) -> None:
+        if point in ("judged", "journalled"):  # points of a tick itself
+            return
         for thread in ticks:
             if point != "committed":  # another thread's tick waits until memory has what the store has
                 thread.join()

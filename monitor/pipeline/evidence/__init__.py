@@ -1,0 +1,1 @@
+"""Evidence in the running service: which panes are mature, what is carried of each version, and the journal of crossings."""

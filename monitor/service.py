@@ -14,7 +14,7 @@ from monitor.app import Engine
 from monitor.config import Config
 from monitor.errors import CalmonError
 from monitor.export.http import MetricsServer, Pages
-from monitor.pipeline.pages import Disk, Rendered, render_snapshot
+from monitor.pipeline.pages import Rendered, Surroundings, render_snapshot
 from monitor.pipeline.tick import Snapshot
 
 
@@ -30,6 +30,7 @@ class Service:
         self._engine = engine
         self._host = config.http.address
         self._state_directory = config.state.directory
+        self._maturity_ms = config.evidence.maturity_ms
         self._tick_s = config.evaluation.tick_ms / 1000
         self._rendered: Rendered = render_snapshot(engine.evaluator.snapshot)
         self._stop = threading.Event()
@@ -112,15 +113,15 @@ class Service:
     def _tick(self) -> None:
         waiting = sum(outbox.waiting for outbox in self._engine.outboxes())
         snapshot, status = self._engine.evaluator.tick(), self._engine.source.status()
-        self._rendered = render_snapshot(snapshot, status, waiting, self._disk())
+        self._rendered = render_snapshot(snapshot, status, waiting, self._surroundings())
         self._ready = True
 
-    def _disk(self) -> Disk | None:
+    def _surroundings(self) -> Surroundings:
         try:
             disk = os.statvfs(self._state_directory)
-        except OSError:  # a state that is somewhere else: there is nothing to tell
-            return None
-        return Disk(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+        except OSError:  # a state that is somewhere else
+            return Surroundings(self._maturity_ms)
+        return Surroundings(self._maturity_ms, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
     def _guard(self, work: Callable[[], None]) -> None:
         """Run a thread's work; whatever it raises ends the service, for gauges without it would be stale and look well."""

@@ -21,16 +21,18 @@ from monitor.sources.protocol import SourceStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
-    """The disk with the state.
+class Surroundings:
+    """What rules ask beside a snapshot.
 
     Attributes:
-        free_bytes: That calmon may still write.
-        size_bytes: Of the whole.
+        maturity_ms: How long after its end an hour enters the evidence tests.
+        disk_free_bytes: What can still be written to the disk with the state; None where there is none.
+        disk_size_bytes: Of the whole.
     """
 
-    free_bytes: int
-    size_bytes: int
+    maturity_ms: int
+    disk_free_bytes: int | None = None
+    disk_size_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,15 @@ class Rendered:
     series: int
 
 
-def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0, disk: Disk | None = None) -> Rendered:
-    """Render a snapshot, how reading is going, how many refused records wait for the quarantine, and the disk, once."""
+def render_snapshot(
+    snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0, surroundings: Surroundings | None = None
+) -> Rendered:
+    """Render a snapshot, how reading is going, how many refused records wait for the quarantine, and what is around it, once."""
     status = SourceStatus() if status is None else status
     families = exposition.series_families(snapshot.windows) + evidence_families(snapshot.evidence)
     series = exposition.count_samples(families)
     families += _account_families(snapshot.account)
-    families += [*_window_families(snapshot), *_disk_families(disk), *_source_families(status)]
+    families += [*_window_families(snapshot), *_surroundings(surroundings), *_source_families(status)]
     families.append(
         exposition.gauge("quarantine_waiting_records", "Refused records that are not in the quarantine yet.", (), [((), waiting)])
     )
@@ -81,13 +85,15 @@ def _window_families(snapshot: Snapshot) -> list[Metric]:
     ]
 
 
-def _disk_families(disk: Disk | None) -> list[Metric]:
-    if disk is None:
+def _surroundings(around: Surroundings | None) -> list[Metric]:
+    if around is None:
         return []
-    return [
-        exposition.gauge("state_disk_free_bytes", "What can still be written to the disk with the state.", (), [((), disk.free_bytes)]),
-        exposition.gauge("state_disk_size_bytes", "Size of the disk with the state.", (), [((), disk.size_bytes)]),
-    ]
+    facts = (
+        ("evidence_maturity_seconds", "How long after its end an hour enters the evidence tests.", around.maturity_ms / 1000),
+        ("state_disk_free_bytes", "What can still be written to the disk with the state.", around.disk_free_bytes),
+        ("state_disk_size_bytes", "Size of the disk with the state.", around.disk_size_bytes),
+    )
+    return [exposition.gauge(name, text, (), [((), value)]) for name, text, value in facts if value is not None]
 
 
 def _account_families(account: Account) -> list[Metric]:

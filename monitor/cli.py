@@ -179,8 +179,8 @@ def _add_rules(parsers: _Commands[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="severity.ALERT=page|ticket|info|off, bound.NAME=NUMBER, for.ALERT=DURATION, job=NAME, url.runbooks=URL, url.dashboards=URL; "
-        "may be given often",
+        help="severity.ALERT=page|ticket|info|off, bound.NAME=NUMBER, for.ALERT=DURATION, keep_firing_for.ALERT=DURATION, job=NAME, "
+        "url.runbooks=URL, url.dashboards=URL; may be given often",
     )
     render.add_argument("--output", metavar="DIR", help="write deploy/ and grafana/ below it; default: print the Prometheus rules")
     render.set_defaults(run=lambda options: _print_all(commands.render_rules(options.set, options.output)))

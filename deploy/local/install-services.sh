@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install what the tests' services need and no Python package brings: Prometheus and promtool; Java and Maven for Apache Kafka
+# Install what the tests' services need and no Python package brings: Prometheus and promtool, Alertmanager and amtool; Java and Maven for Apache Kafka
 # (deploy/local/kafka), and openssl for its certificates.
 # Root on Debian or a relative of it; does nothing when they are there. No daemon is started or left enabled.
 set -euo pipefail
@@ -13,12 +13,14 @@ need() { # package, programs
     done
 }
 need prometheus prometheus promtool
+command -v alertmanager >/dev/null || need prometheus-alertmanager prometheus-alertmanager
+need prometheus-alertmanager amtool
 need default-jre-headless java
 need maven mvn
 need openssl openssl
 [ "${#missing[@]}" -eq 0 ] && exit 0
 
-wanted="put the programs of Prometheus >= 2.42, Java >= 17, Maven >= 3.8 and openssl on PATH"
+wanted="put the programs of Prometheus >= 2.42, Alertmanager >= 0.25, Java >= 17, Maven >= 3.8 and openssl on PATH"
 if ! command -v apt-get >/dev/null; then
     echo "install-services: ${missing[*]} missing, and this system has no apt-get: $wanted" >&2
     exit 1
@@ -39,6 +41,8 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends "${packages[@]}"
-if [[ " ${packages[*]} " == *" prometheus "* ]] && [ -d /run/systemd/system ]; then
-    systemctl disable prometheus
-fi
+for daemon in prometheus prometheus-alertmanager; do
+    if [[ " ${packages[*]} " == *" $daemon "* ]] && [ -d /run/systemd/system ]; then
+        systemctl disable "$daemon"
+    fi
+done

@@ -40,12 +40,14 @@ class Choice:
         severities: By alert; None for one that is left out.
         bounds: By name, in seconds where they are durations.
         waits: `for` by alert.
+        holds: `keep_firing_for` by alert.
         texts: Addresses and the name of the scrape job.
     """
 
     severities: Mapping[str, Severity | None] = field(default_factory=dict)
     bounds: Mapping[str, float] = field(default_factory=dict)
     waits: Mapping[str, str] = field(default_factory=dict)
+    holds: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def severity(self, alert: str) -> Severity | None:
@@ -55,6 +57,10 @@ class Choice:
     def wait(self, alert: str) -> str:
         """`for` of an alert."""
         return self.waits.get(alert, _ALERTS[alert].wait)
+
+    def hold(self, alert: str) -> str:
+        """`keep_firing_for` of an alert."""
+        return self.holds.get(alert, _ALERTS[alert].hold)
 
     def text(self, name: str) -> str:
         """An address, or the job."""
@@ -76,8 +82,8 @@ def chosen(words: Iterable[str]) -> Choice:
     """Read `NAME=VALUE` words.
 
     Args:
-        words: `severity.ALERT=page|ticket|info|off`, `bound.NAME=NUMBER` (or a duration), `for.ALERT=DURATION`, `job=NAME`,
-            `url.runbooks=URL`, `url.dashboards=URL`.
+        words: `severity.ALERT=page|ticket|info|off`, `bound.NAME=NUMBER` (or a duration), `for.ALERT=DURATION`,
+            `keep_firing_for.ALERT=DURATION`, `job=NAME`, `url.runbooks=URL`, `url.dashboards=URL`.
 
     Raises:
         ChoiceError: Something that cannot be set, or not to that.
@@ -85,6 +91,7 @@ def chosen(words: Iterable[str]) -> Choice:
     severities: dict[str, Severity | None] = {}
     bounds: dict[str, float] = {}
     waits: dict[str, str] = {}
+    holds: dict[str, str] = {}
     texts: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -97,16 +104,18 @@ def chosen(words: Iterable[str]) -> Choice:
             severities[key] = _severity(word, value)
         elif kind == "for" and key in _ALERTS:
             waits[key] = format_duration(_duration_ms(word, value))
+        elif kind == "keep_firing_for" and key in _ALERTS:
+            holds[key] = format_duration(_duration_ms(word, value))
         elif kind == "bound" and key in _BOUNDS:
             bounds[key] = _number(word, _BOUNDS[key], value)
         else:
             raise ChoiceError(f"{name}: cannot be set{_meant(name)}")
-    return Choice(severities, bounds, waits, texts)
+    return Choice(severities, bounds, waits, holds, texts)
 
 
 def settable() -> list[str]:
     """Everything that can be set."""
-    alerts = [f"{kind}.{name}" for kind in ("severity", "for") for name in _ALERTS]
+    alerts = [f"{kind}.{name}" for kind in ("severity", "for", "keep_firing_for") for name in _ALERTS]
     return [*alerts, *(f"bound.{name}" for name in _BOUNDS), *_TEXTS]
 
 

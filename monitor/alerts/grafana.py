@@ -51,7 +51,7 @@ def _rule(alert: Alert, severity: Severity, choice: Choice) -> dict[str, Any]:
         "noDataState": "OK",
         "execErrState": "Error",
         "for": choice.wait(alert.name),
-        "keepFiringFor": alert.hold,
+        "keep_firing_for": choice.hold(alert.name),
         "annotations": {
             "summary": text(alert.summary),
             "description": text(alert.description),

@@ -13,6 +13,8 @@ from monitor.alerts.link import dashboard_url, runbook_url
 from monitor.alerts.table import GROUPS
 from monitor.alerts.text import filled, piped, prometheus_detail
 
+NO_TIME = "0s"
+
 
 def prometheus_rules(choice: Choice) -> str:
     """Rules for Prometheus 2.42 or newer."""
@@ -37,8 +39,8 @@ def _rule(alert: Alert, severity: Severity, choice: Choice) -> dict[str, Any]:
         return filled(alert, template, told, value, lambda _, detail: prometheus_detail(alert, detail, numbers))
 
     rule: dict[str, Any] = {"alert": alert.name, "expr": expression(alert, numbers), "for": choice.wait(alert.name)}
-    if alert.hold != "0s":
-        rule["keep_firing_for"] = alert.hold
+    if choice.hold(alert.name) != NO_TIME:
+        rule["keep_firing_for"] = choice.hold(alert.name)
     rule["labels"] = {"severity": str(severity), "needs": str(alert.needs)}
     rule["annotations"] = {
         "summary": text(alert.summary),

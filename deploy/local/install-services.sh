@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Install what the tests' services need and no Python package brings: Prometheus and promtool, Alertmanager and amtool; Java and Maven for Apache Kafka
-# (deploy/local/kafka), and openssl for its certificates.
+# Install what the tests' services need and no Python package brings: Prometheus and promtool, Alertmanager and amtool; Java and Maven
+# for Apache Kafka (deploy/local/kafka), and openssl for its certificates.
 # Root on Debian or a relative of it; does nothing when they are there. No daemon is started or left enabled.
 set -euo pipefail
 

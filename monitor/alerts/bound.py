@@ -28,6 +28,8 @@ class Bound:
 BOUNDS: Sequence[Bound] = (
     Bound("log_e", 2.9957, Form.NUMBER, "ln E from which on evidence counts: -ln of `evidence.alpha` (0.05)"),
     Bound("log_run_length", 6.9077, Form.NUMBER, "ln R from which on the change detector counts: ln 1000"),
+    Bound("still_log_e", 1, Form.NUMBER, "ln E of a window that began after the trouble, from which on the trouble goes on"),
+    Bound("few_labelled", 30, Form.COUNT, "least labels of such a window"),
     Bound("labelled", 100, Form.COUNT, "least labels, predictions, scores or records that a ratio must rest on"),
     Bound("completeness", 0.5, Form.RATIO, "least share of predictions with a label in a window whose risk is judged"),
     Bound("maturity_slack", 3600, Form.DURATION, "how far a window may reach beyond the hours that have matured, and still count"),

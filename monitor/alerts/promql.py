@@ -41,32 +41,43 @@ def since_clock(gauge: str) -> str:
     return f"(calmon_clock_seconds - on ({SCRAPED_NAMES}) {gauge})"
 
 
-def recovered(window_evidence: str, side: str) -> str:
-    """Versions of which every mature window that began after the trouble speaks for calibration.
+def ended(side: str, window_evidence: str) -> str:
+    """Versions with a mature window that began after the trouble, unless such a window still speaks for it.
 
-    A crossing is for ever; whether it still goes on is told by windows. The trouble began where the change detector says, else
-    (where only the whole history has crossed) it had begun at the first crossing.
+    A crossing is for ever; whether it goes on is told by windows. The trouble began where the change detector says, else (where
+    only the whole history has crossed) it had begun at the first crossing. A window without labels does not speak: then the page
+    for labels stands instead. Without any mature window only the evidence itself ends an alert.
     """
-    matchers = f'side="{side}",tolerance="0.02"'
     return f"""(
   max by ({VERSION_NAMES}) (
-    {window_evidence}{{segment="all"}}
-    and calmon_labelled_used{{segment="all"}} >= ${{labelled}}
+    {indented(_later_windows(side), 4)}
+  )
+  unless on ({VERSION_NAMES})
+  max by ({VERSION_NAMES}) (
+    {window_evidence}{{segment="all"}} >= ${{still_log_e}}
+    and calmon_labelled_used{{segment="all"}} >= ${{few_labelled}}
+    and on ({WINDOW_NAMES})
+    {indented(_later_windows(side), 4)}
+  )
+)"""
+
+
+def _later_windows(side: str) -> str:
+    """Mature windows of each version that began after its trouble, by the time that they began."""
+    matchers = f'side="{side}",tolerance="0.02"'
+    return f"""(
+  (
+    calmon_predictions{{segment="all"}} * 0
+    + on ({SCRAPED_NAMES}, window) group_left () calmon_window_start_timestamp_seconds
     {indented(MATURE, 4)}
-    and on ({WINDOW_NAMES}) (
-      (
-        calmon_labelled_used{{segment="all"}} * 0
-        + on ({SCRAPED_NAMES}, window) group_left () calmon_window_start_timestamp_seconds
-      )
-      >= on ({VERSION_NAMES}) group_left () (
-        min by ({VERSION_NAMES}) (calmon_evidence_change_start_timestamp_seconds{{{matchers}}})
-        or
-        min by ({VERSION_NAMES}) (
-          calmon_evidence_first_crossing_timestamp_seconds{{statistic=~"e_process|run_length",{matchers}}}
-        )
-      )
+  )
+  >= on ({VERSION_NAMES}) group_left () (
+    min by ({VERSION_NAMES}) (calmon_evidence_change_start_timestamp_seconds{{{matchers}}})
+    or
+    min by ({VERSION_NAMES}) (
+      calmon_evidence_first_crossing_timestamp_seconds{{statistic=~"e_process|run_length",{matchers}}}
     )
-  ) < 0
+  )
 )"""
 
 
@@ -82,4 +93,4 @@ def crossed_and_there(side: str, window_evidence: str) -> str:
     calmon_evidence_crossed{{statistic="e_process",{matchers}}} == 1
   )
 )
-unless on ({VERSION_NAMES}) {recovered(window_evidence, side)}"""
+unless on ({VERSION_NAMES}) {ended(side, window_evidence)}"""

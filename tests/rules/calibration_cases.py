@@ -47,7 +47,7 @@ def _later_window(log_e: float, labelled: float = 300, side: str = "over") -> Se
     """A mature window that began after the trouble."""
     name = {"over": "log_e_over_tolerance", "under": "log_e_under"}[side]
     late = series("calmon_window_start_timestamp_seconds", {**SCRAPED, "window": "24h"}, _BEGAN + 12 * 3600)
-    return {**of_window(MATURE, **{name: log_e, "labelled_used": labelled}), **late}
+    return {**of_window(MATURE, **{name: log_e, "labelled_used": labelled, "predictions": 400}), **late}
 
 
 _NUMBERS = (
@@ -88,15 +88,18 @@ CASES = (
     ),
     Firing(  # a window that holds good days too says nothing yet
         "CalmonOverconfident",
-        {**_evidence("over", -80, 7.5, "run_length"), **of_window(MATURE, overconfidence=0.08, log_e_over_tolerance=-3, labelled_used=300)},
+        {
+            **_evidence("over", -80, 7.5, "run_length"),
+            **of_window(MATURE, overconfidence=0.08, log_e_over_tolerance=-3, labelled_used=300, predictions=400),
+        },
         "15m",
         VERSION,
         "credit 7 is over-confident by more than 2 points",
         _OVER.format(value="7.5", began="2026-06-01 06:00:00 +0000 UTC"),
     ),
-    Firing(  # nor does one that rests on too few labels
+    Firing(  # a window after the trouble still speaks for it
         "CalmonOverconfident",
-        {**_evidence("over", -80, 7.5, "run_length"), **_MEAN, **_later_window(-3, labelled=99)},
+        {**_evidence("over", -80, 7.5, "run_length"), **_MEAN, **_later_window(1.1, labelled=31)},
         "15m",
         VERSION,
         "credit 7 is over-confident by more than 2 points",
@@ -107,6 +110,11 @@ CASES = (
     Silent("CalmonOverconfident", "crossed once, and the evidence has gone", _evidence("over", 1, 2, "e_process")),
     Silent(
         "CalmonOverconfident", "the window after the trouble is calibrated", {**_evidence("over", 5, 9, "e_process"), **_later_window(-2)}
+    ),
+    Silent(
+        "CalmonOverconfident",
+        "the window after the trouble has too few labels to speak",
+        {**_evidence("over", 5, 9, "e_process"), **_later_window(1.5, labelled=29)},
     ),
     Silent("CalmonOverconfident", "the other side", _evidence("under", 50, 50, "e_process")),
     Silent("CalmonOverconfident", "a fresh start", windows(matured=False)),

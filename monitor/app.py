@@ -16,11 +16,12 @@ from monitor.export.quarantine_sink import Sink
 from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
 from monitor.kafka_options import client_options
-from monitor.pipeline.configured import evidence_rules, exported_metrics, layouts_of, settings_of, window_specs
+from monitor.pipeline.configured import evidence_rules, exported_metrics, layouts_of, references_of, settings_of, window_specs
 from monitor.pipeline.evidence.book import Book
 from monitor.pipeline.evidence.tracker import Tracker
 from monitor.pipeline.processor import Processor
 from monitor.pipeline.quarantine import Outbox
+from monitor.pipeline.references import ConfiguredReferences
 from monitor.pipeline.runner import Runner
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.tick import Evaluator
@@ -31,6 +32,7 @@ from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.ndjson import NdjsonSource
 from monitor.sources.protocol import WHOLE, Source
 from monitor.state.protocol import StateStore
+from monitor.state.references import References
 from monitor.state.rocks import MARKER, RocksStore
 
 _SHARD_PREFIX = "shard-"
@@ -51,6 +53,7 @@ class Engine:
         store: Where the state of an unsharded source is kept; by default the configured directory.
         reached: Told at each point of a checkpoint.
         accept_loss: Whether to go on where a Kafka log no longer holds what was to be read next.
+        references_at: State directory whose references are used; by default the configured one.
         weigh: Whether ticks look at the evidence; windows of past moments need none.
 
     Attributes:
@@ -58,6 +61,7 @@ class Engine:
         shards: One of each worker, in the order they were made.
         runner: Drives them.
         evaluator: Evaluates them together.
+        references: What drift is told from.
         tracker: Keeps the evidence; None if ticks do not look at it.
 
     Raises:
@@ -72,6 +76,7 @@ class Engine:
         store: StateStore | None = None,
         reached: Callable[[str], None] = nothing,
         accept_loss: bool = False,
+        references_at: str | None = None,
         weigh: bool = True,
     ) -> None:
         self._config = config
@@ -84,9 +89,12 @@ class Engine:
         self.runner = Runner(self.source, self._new_worker, clock)
         for name in self._known_shards():
             self.runner.worker(name)
+        settings = settings_of(config)
+        store_at = Path(config.state.directory if references_at is None else references_at)
+        self.references = ConfiguredReferences(References(store_at), references_of(config), settings)
         self._book_store: StateStore | None = None
         self.tracker = self._new_tracker() if weigh else None
-        self.evaluator = Evaluator(self.shards, clock, settings_of(config), exported_metrics(config), self._weigh)
+        self.evaluator = Evaluator(self.shards, clock, settings, exported_metrics(config), self.references, self._weigh)
 
     @property
     def shard(self) -> Shard:

@@ -14,7 +14,9 @@ from types import FrameType
 
 from monitor import __version__, commands
 from monitor.errors import CalmonError
+from monitor.request import options as request_options
 from monitor.service import Service
+from monitor.sources.kafka_log import RepeatFilter
 
 EXIT_INTERRUPTED = 130
 _SIGNAL_POLL_S = 0.2
@@ -30,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 if all went well, 1 for an error with one clear line on standard error, 2 for wrong usage or configuration,
         130 after Ctrl-C.
     """
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    to_stderr = logging.StreamHandler(sys.stderr)
+    to_stderr.addFilter(RepeatFilter())
+    logging.basicConfig(level=logging.INFO, handlers=[to_stderr], format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for chatty in ("apscheduler", "kafka"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     options = _parser().parse_args(arguments)
@@ -69,6 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     metrics.set_defaults(run=lambda options: _print(commands.metric_reference()))
     _add_rules(commands_parser)
     _add_state(commands_parser)
+    request_options.add_reference(commands_parser)
+    request_options.add_recommend(commands_parser)
     return parser
 
 
@@ -249,10 +255,10 @@ def serve(service: Service) -> int:
     """Run a service until a signal or a failure ends it; 0 after a signal.
 
     Raises:
-        CalmonError: What the service ended with.
+        CalmonError: What the service ended with, or that a signal came before it had begun.
     """
     signals = _Signals(signal.SIGINT, signal.SIGTERM)
-    service.start()
+    service.start(lambda: signals.received)
     print(f"calmon {__version__}: http://{service.address}/metrics", file=sys.stderr)
     signals.ended(service, math.inf)
     service.close()

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import shutil
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
 from monitor.alerts.choice import chosen
 from monitor.alerts.render import RULES, rendered
 from monitor.app import Engine
-from monitor.clock import ManualClock, SystemClock
-from monitor.config import Config, EvaluationConfig, QuarantineConfig, SourceConfig, StateConfig, WindowConfig
+from monitor.clock import SystemClock
+from monitor.config import Config, WindowConfig
 from monitor.config_file import load_config
 from monitor.duration import format_duration, parse_duration
-from monitor.errors import CalmonError, ConfigError, StateError
+from monitor.errors import CalmonError, ConfigError
 from monitor.events.contract import json_schema
-from monitor.events.instant import InstantError, epoch_ms
+from monitor.export.evidence import MOST_SERIES
 from monitor.metrics.catalogue import FAMILIES, expanded
 from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Subject
@@ -35,9 +29,11 @@ from monitor.metrics.reference import reference
 from monitor.pipeline.configured import exported_metrics, settings_of
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.report import account_report, models_report, whole_blocks
-from monitor.pipeline.shard import Shard
+from monitor.request.files import engine_of_files
+from monitor.request.moment import moment
+from monitor.request.reference import check_references
+from monitor.request.state import opened_shards
 from monitor.service import Service
-from monitor.state.rocks import MARKER, RocksStore
 
 if TYPE_CHECKING:
     from monitor.demo.show import Demo
@@ -81,37 +77,20 @@ def service(config_path: str, accept_loss: bool = False) -> Service:
 
 def evaluate_files(options: argparse.Namespace) -> int:
     """Read files whole, print every metric; see `calmon evaluate --help`."""
-    window, at_ms = _moment(options.at, options.window)
+    window, at_ms = moment(options.at, options.window)
     base = load_config(options.config) if options.config else Config()
-    directory = tempfile.mkdtemp(prefix="calmon-evaluate-")
-    try:
-        config = base.model_copy(
-            update={
-                "source": SourceConfig(files=tuple(options.files)),
-                "state": StateConfig(directory=str(Path(directory) / "state"), horizon_ms=None),
-                "windows": () if window is None else (window,),
-                "quarantine": QuarantineConfig(),
-                "evaluation": EvaluationConfig(families=tuple(family.name for family in FAMILIES)),
-            }
-        )
-        engine = Engine(config, ManualClock(at_ms), weigh=False)
-        try:
-            _read_all(engine)
-            blocks = whole_blocks([engine.shard], settings_of(config)) if window is None else _window_blocks(engine)
-            report = {
-                "account": account_report(engine.shard.account),
-                "models": models_report(blocks),
-                "basis": _basis(engine, options, blocks),
-            }
-            _write_report(report, options.format)
-            if options.dump:
-                _write_dump(engine, options.dump)
-            if options.digest:
-                print(digest(dump([engine.shard])))  # noqa: T201 - asked for on standard output
-        finally:
-            engine.close()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with engine_of_files(base, options.files, window, at_ms) as engine:
+        blocks = whole_blocks([engine.shard], settings_of(base), engine.references) if window is None else _window_blocks(engine)
+        report = {
+            "account": account_report(engine.shard.account),
+            "models": models_report(blocks),
+            "basis": _basis(engine, options, blocks),
+        }
+        _write_report(report, options.format)
+        if options.dump:
+            _write_dump(engine, options.dump)
+        if options.digest:
+            print(digest(dump([engine.shard])))  # noqa: T201 - asked for on standard output
     return 0
 
 
@@ -152,6 +131,7 @@ def check(config_path: str) -> Iterator[str]:
     """
     config = load_config(config_path)
     yield _what_it_watches(config, config_path)
+    yield from check_references(config)
     if config.source.kafka is not None:
         from monitor.broker.check import check_broker  # noqa: PLC0415 - only commands that need Kafka wait for its import
 
@@ -189,6 +169,8 @@ def _what_a_model_costs(config: Config, name: str | None) -> str:
         Subject.OWN: classes if model.classwise else int(model.positive_class is not None),
         Subject.ATTRIBUTE: attributes,
         Subject.VALUE: values,
+        Subject.DRIFT: int(model.reference is not None),
+        Subject.MIX: attributes * (model.reference is not None),
     }
     chosen = exported_metrics(config)
     costs = []
@@ -196,6 +178,7 @@ def _what_a_model_costs(config: Config, name: str | None) -> str:
         metrics = [metric for metric in expanded(family) if metric in chosen]
         series = sum(rows.get(metric.subject, 1) + values * metric.groups for metric in metrics) * len(config.windows)
         costs.append((family.name, series if metrics else None))
+    costs.append(("evidence", MOST_SERIES))
     parts = ", ".join(f"{family} {series}" for family, series in costs if series)
     off = ", ".join(family for family, series in costs if series is None)
     title = "any other model" if name is None else f"model {name}"
@@ -209,52 +192,12 @@ def state_digest(directory: str) -> str:
     Raises:
         StateError: There is no state, or it cannot be read.
     """
-    path = Path(directory)
-    found = [path] if (path / MARKER).exists() else sorted(part.parent for part in path.glob(f"shard-*/{MARKER}"))
-    if not found:
-        raise StateError(f"there is no calmon state in {directory}: name the configured state.directory")
-    with contextlib.ExitStack() as stack:
-        stores = []
-        for part in found:
-            stores.append(RocksStore(part))
-            stack.callback(stores[-1].close)
-        return digest(dump([Shard(store, None, ()) for store in stores]))
+    with opened_shards(directory) as shards:
+        return digest(dump(shards))
 
 
 def _window_text(window: WindowConfig) -> str:
     return f"{window.name} ({format_duration(window.length_ms)}, lag {format_duration(window.lag_ms)})"
-
-
-def _moment(at: str | None, window: str | None) -> tuple[WindowConfig | None, int]:
-    """The window of `--at` and `--window`, and the moment; the faults are the user's words."""
-    if at is None and window is None:
-        return None, 0
-    if at is None or window is None:
-        raise ConfigError(["--at and --window go together: --at 2026-07-01T00:00:00Z --window 24h:48h"], "command line")
-    try:
-        moment = epoch_ms(int(at) if at.isdecimal() else at)
-    except InstantError as error:
-        raise ConfigError(
-            [f"--at {at}: {error.reason}: RFC 3339 with an offset, or epoch milliseconds from 2000 to 2100"], "command line"
-        ) from error
-    length, _, lag = window.partition(":")
-    try:
-        return WindowConfig(name="window", length_ms=parse_duration(length), lag_ms=parse_duration(lag) if lag else 0), moment
-    except ValidationError as error:
-        faults = [f"--window {window}: {fault['loc'][0]}: {fault['msg']}" for fault in error.errors()]
-        raise ConfigError(faults, "command line") from error
-    except ValueError as error:
-        raise ConfigError([f"--window {window}: {error}"], "command line") from error
-
-
-def _read_all(engine: Engine) -> None:
-    engine.runner.start()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("reading")
-        while not engine.source.exhausted:
-            if engine.runner.step():
-                progress.update(task, description=f"{engine.shard.account.consumed:,} records read")
 
 
 def _write_dump(engine: Engine, path: str) -> None:

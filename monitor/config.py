@@ -20,6 +20,7 @@ from monitor.config_value import (
     Number,
     PathText,
     PositiveMs,
+    ReferenceText,
     Section,
     Text,
     check_positive,
@@ -255,6 +256,7 @@ class ModelConfig(Section):
     temperature: Annotated[bool, Strict()] = False
     target_prior: Annotated[Mapping[Text, Annotated[Number, within(0, 1)]], AfterValidator(_check_prior)] = Field(default_factory=dict)
     costs: Annotated[CostsConfig, BeforeValidator(empty_if_null)] = CostsConfig()
+    reference: ReferenceText | None = None
     epoch_start_ms: Annotated[int | None, BeforeValidator(_epoch_start_ms)] = Field(default=None, validation_alias="epoch_start")
 
     @field_validator("bins")
@@ -328,6 +330,13 @@ class Config(Section):
             faults.append("must be another topic than those that are read")
         report_faults((("topic",), text) for text in faults[:1])
         return quarantine
+
+    @field_validator("defaults")
+    @classmethod
+    def _check_defaults(cls, defaults: ModelConfig) -> ModelConfig:
+        if defaults.reference is not None:
+            report_faults([(("reference",), "belongs to one model: set it in models.NAME")])
+        return defaults
 
     @field_validator("windows")
     @classmethod

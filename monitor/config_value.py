@@ -18,6 +18,8 @@ MAX_TEXT_LENGTH: Final = 256
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
+_REFERENCE: Final = re.compile(r"([A-Za-z0-9_-]{1,64})(?:@([1-9][0-9]{0,8}))?")
+
 _NumberT = TypeVar("_NumberT", int, float)
 
 
@@ -96,6 +98,23 @@ def _check_secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def parse_reference(text: str) -> tuple[str, int | None]:
+    """Split NAME or NAME@NUMBER, as references are named.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    found = _REFERENCE.fullmatch(text)
+    if found is None:
+        raise ValueError("must be 1 to 64 of the characters A-Z a-z 0-9 _ -, and may end with @NUMBER")
+    return found[1], None if found[2] is None else int(found[2])
+
+
+def _check_reference(value: str) -> str:
+    parse_reference(value)
+    return value
+
+
 def duration_ms(value: object, info: ValidationInfo) -> int:
     """Read a duration: a text with its unit, or from Python plain milliseconds."""
     if isinstance(value, str):
@@ -117,6 +136,7 @@ def check_positive(value: int | None) -> int | None:
 Text = Annotated[str, Strict(), AfterValidator(_check_text)]
 PathText = Annotated[str, Strict(), AfterValidator(_check_path)]
 Secret = Annotated[SecretStr, Strict(), AfterValidator(_check_secret)]
+ReferenceText = Annotated[str, Strict(), AfterValidator(_check_reference)]
 Count = Annotated[int, Strict()]
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 DurationMs = Annotated[int, BeforeValidator(duration_ms)]

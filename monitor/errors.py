@@ -31,5 +31,11 @@ class SourceError(CalmonError):
     """An input that cannot be read or that no longer matches the stored position."""
 
 
+class StoppedError(CalmonError):
+    """A start that was given up because somebody asked for the end: no failure."""
+
+    exit_code = 0
+
+
 class CapacityError(CalmonError):
     """A sum that could pass its integer's range: refused loudly rather than wrapped around."""

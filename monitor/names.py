@@ -35,6 +35,9 @@ RESERVED_SEGMENTS = (
     TEMPERATURE_SEGMENT,
 )
 
+FIXED_SEGMENTS = (ALL_VALUE, CONFIDENCE_SEGMENT, SCORE_SEGMENT, TEMPERATURE_SEGMENT)
+"""Segments whose values are few and known beforehand: no cap holds for them, and none is ever part of `__other__`."""
+
 RESERVED_PREFIX = "__"
 """No group attribute may begin with it."""
 

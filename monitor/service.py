@@ -6,6 +6,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -14,8 +15,10 @@ from monitor.app import Engine
 from monitor.config import Config
 from monitor.errors import CalmonError
 from monitor.export.http import MetricsServer, Pages
+from monitor.pipeline.configured import surroundings
 from monitor.pipeline.pages import Rendered, Surroundings, render_snapshot
 from monitor.pipeline.tick import Snapshot
+from monitor.sources.protocol import never
 
 
 class Service:
@@ -30,11 +33,12 @@ class Service:
         self._engine = engine
         self._host = config.http.address
         self._state_directory = config.state.directory
-        self._maturity_ms = config.evidence.maturity_ms
+        self._configured = surroundings(config)
         self._tick_s = config.evaluation.tick_ms / 1000
         self._rendered: Rendered = render_snapshot(engine.evaluator.snapshot)
         self._stop = threading.Event()
-        self._ready = False
+        self._open = False
+        self._ticked = False
         self._failure: BaseException | None = None
         self._consumer = threading.Thread(target=self._consume, name="consumer", daemon=True)
         self._scheduler = BackgroundScheduler(timezone="UTC")
@@ -54,20 +58,33 @@ class Service:
         """Host and port that are served, as in a URL."""
         return f"[{self._host}]:{self.server.port}" if ":" in self._host else f"{self._host}:{self.server.port}"
 
-    def start(self) -> None:
-        """Listen, open the source, and begin to consume and to tick.
+    def start(self, given_up: Callable[[], bool] = never) -> None:
+        """Listen, begin to tick, open the source, and begin to consume.
+
+        Args:
+            given_up: Whether nobody waits for the start any more: a source may wait long for its broker.
 
         Raises:
-            CalmonError: The port is taken or the source cannot be opened; nothing is left running.
+            CalmonError: The port is taken or the source cannot be opened, or it was given up; nothing is left running.
         """
         self.server.start()
+        self._begin_ticks()
         try:
-            self._engine.runner.start()
-        except CalmonError:
+            self._engine.runner.start(lambda: given_up() or self._stop.is_set())
+        except CalmonError as error:
+            self._scheduler.shutdown(wait=True)
             self.server.close()
+            if self._failure is not None:
+                raise self._failure from error
             raise
+        self._open = True
         self._consumer.start()
-        # The first tick at once, so that a restart leaves no gap; a late one is still a tick.
+
+    def _begin_ticks(self) -> None:
+        """Tick from now on: what the state holds is shown while the source is still to be opened.
+
+        The first tick comes at once, so that a restart leaves no gap; a late one is still a tick.
+        """
         self._scheduler.add_job(
             lambda: self._guard(self._tick),
             "interval",
@@ -114,14 +131,14 @@ class Service:
         waiting = sum(outbox.waiting for outbox in self._engine.outboxes())
         snapshot, status = self._engine.evaluator.tick(), self._engine.source.status()
         self._rendered = render_snapshot(snapshot, status, waiting, self._surroundings())
-        self._ready = True
+        self._ticked = True
 
     def _surroundings(self) -> Surroundings:
         try:
             disk = os.statvfs(self._state_directory)
         except OSError:  # a state that is somewhere else
-            return Surroundings(self._maturity_ms)
-        return Surroundings(self._maturity_ms, disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+            return self._configured
+        return replace(self._configured, disk_free_bytes=disk.f_bavail * disk.f_frsize, disk_size_bytes=disk.f_blocks * disk.f_frsize)
 
     def _guard(self, work: Callable[[], None]) -> None:
         """Run a thread's work; whatever it raises ends the service, for gauges without it would be stale and look well."""
@@ -134,9 +151,11 @@ class Service:
     def _readiness(self) -> tuple[bool, str]:
         troubles = [self._engine.source.status().trouble, *(outbox.trouble for outbox in self._engine.outboxes())]
         told = "; ".join(dict.fromkeys(trouble for trouble in troubles if trouble is not None))
-        if not self._ready:
-            return False, told or "the first tick is still to come"
-        return not told, told or "ready"
+        if told:
+            return False, told
+        if not self._open:
+            return False, "the source is being opened"
+        return self._ticked, "ready" if self._ticked else "the first tick is still to come"
 
     def _health(self) -> tuple[bool, str]:
         alive = self._failure is None

@@ -32,7 +32,7 @@ BOUNDS: Sequence[Bound] = (
     Bound("few_labelled", 30, Form.COUNT, "least labels of such a window"),
     Bound("labelled", 100, Form.COUNT, "least labels, predictions, scores or records that a ratio must rest on"),
     Bound("completeness", 0.5, Form.RATIO, "least share of predictions with a label in a window whose risk is judged"),
-    Bound("maturity_slack", 3600, Form.DURATION, "how far a window may reach beyond the hours that have matured, and still count"),
+    Bound("maturity_slack", 2 * 3600, Form.DURATION, "how far a window may reach beyond the hours that have matured, and still count"),
     Bound("label_silence", 3 * 86_400, Form.DURATION, "longest time without any label; a bit more than your longest ordinary gap"),
     Bound("prediction_silence", 6 * 3600, Form.DURATION, "longest time without any prediction"),
     Bound("completeness_drop", 0.5, Form.RATIO, "share of the version's own completeness below which labels are missing"),

@@ -18,14 +18,15 @@ def names(labels: Sequence[str]) -> str:
 SCRAPED_NAMES, VERSION_NAMES, WINDOW_NAMES = names(SCRAPED), names(VERSION), names(WINDOW)
 
 _MATURE_WINDOWS = f"""(
-  calmon_window_end_timestamp_seconds
-    - on ({SCRAPED_NAMES}) group_left () calmon_evidence_matured_until_timestamp_seconds
-  <= ${{maturity_slack}}
+  calmon_window_lag_seconds >= on ({SCRAPED_NAMES}) group_left () calmon_evidence_maturity_seconds
+  and
+  calmon_window_end_timestamp_seconds - on ({SCRAPED_NAMES}) group_left () calmon_evidence_matured_until_timestamp_seconds
+    <= ${{maturity_slack}}
 )"""
 
 MATURE = f"and on ({SCRAPED_NAMES}, window) {_MATURE_WINDOWS}"
-"""Keeps series of windows whose hours have matured; there is none on a fresh start, and provisional windows never are."""
-
+"""Keeps series of windows that wait as long for labels as the evidence does, and whose hours have matured (but for the one that is
+about to): none on a fresh start or while a backlog is read, and never a provisional one."""
 
 WINDOW_START = Detail("calmon_window_start_timestamp_seconds{$m}", Form.TIME, (*SCRAPED, "window"))
 """When the window began: since when what is wrong may have been so."""

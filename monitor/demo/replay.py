@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import heapq
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from monitor.clock import Clock
 from monitor.errors import SourceError
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable, Prediction, Record, Refusal
-from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
+from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus, never
 from monitor.statistics.fixed_point import I64
 
 PACE_S = 0.2
@@ -94,12 +94,13 @@ class ReplaySource:
         self._next = [0] * len(recordings)
         self._caught_up = False
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Go to the stored positions.
 
         Raises:
             SourceError: A recording is shorter than its stored position.
         """
+        del given_up
         for index, recording in enumerate(self._recordings):
             done = int(positions.get(recording.name, {"line": 0})["line"])
             if done > len(recording.lines):

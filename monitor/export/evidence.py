@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client.core import Metric
 
-from monitor.evidence.course import ALARMS, Alarm
+from monitor.evidence.course import ALARMS, DETECTOR_ALARMS, E_ALARMS, Alarm
 from monitor.evidence.standing import Evidence, Standing
 from monitor.export.exposition import gauge
 
 _VERSION = ("model", "model_version")
 _SIDED = (*_VERSION, "side", "tolerance")
 _ALARM = (*_VERSION, "statistic", "side", "tolerance")
+_PLAIN = 5
+
+MOST_SERIES = 2 * (len(E_ALARMS) + len(ALARMS) + len(DETECTOR_ALARMS)) + _PLAIN
+"""Series of a version once everything has crossed."""
 
 
 def evidence_families(evidence: Evidence) -> list[Metric]:

@@ -83,17 +83,17 @@ def ood_scored(sums: Sums) -> I64:
 
 def ood_acceptance_rate(sums: Sums) -> F64:
     """Share of scored predictions on the in-distribution side of the threshold."""
-    return divide(_passed(sums, *DOMAINS), _tested(sums, *DOMAINS))
+    return divide(ood_passed(sums), ood_tested(sums))
 
 
 def ood_acceptance_rate_lower(sums: Sums) -> F64:
     """Lower Wilson bound of `ood_acceptance_rate`."""
-    return wilson(_passed(sums, *DOMAINS), _tested(sums, *DOMAINS))[0]
+    return wilson(ood_passed(sums), ood_tested(sums))[0]
 
 
 def ood_acceptance_rate_upper(sums: Sums) -> F64:
     """Upper Wilson bound of `ood_acceptance_rate`."""
-    return wilson(_passed(sums, *DOMAINS), _tested(sums, *DOMAINS))[1]
+    return wilson(ood_passed(sums), ood_tested(sums))[1]
 
 
 def id_acceptance_rate(sums: Sums) -> F64:
@@ -115,6 +115,17 @@ def selective_risk_budget(sums: Sums) -> F64:
     """What the configuration allows `selective_risk` to be."""
     budget = sums.settings.selective_risk_budget
     return np.full(len(sums), np.nan if budget is None else budget)
+
+
+def ood_passed(sums: Sums) -> I64:
+    """Scored predictions on the in-distribution side of the threshold: none without one that counts."""
+    passed = _passed(sums, *DOMAINS)
+    return passed if sums.has_ood_threshold else passed * 0
+
+
+def ood_tested(sums: Sums) -> I64:
+    """Scored predictions that were held against a threshold."""
+    return _tested(sums, *DOMAINS)
 
 
 def _rejected(sums: Sums) -> I64:

@@ -11,7 +11,9 @@ from functools import cache
 from monitor.metrics.entries.acceptance import COSTS, OOD_ACCEPTANCE, SELECTION
 from monitor.metrics.entries.calibration import CALIBRATION, CSR, SCORES
 from monitor.metrics.entries.classes import CLASSES, CLASSWISE, PRIOR
+from monitor.metrics.entries.comparison import COMPARISON
 from monitor.metrics.entries.counts import BINS, COUNTS, RELIABILITY
+from monitor.metrics.entries.drift import DRIFT
 from monitor.metrics.entries.evidence import LOG_E
 from monitor.metrics.entries.groups import GROUP_REJECTION, GROUP_TESTS
 from monitor.metrics.entries.rank import OOD_RANKS, RANKS
@@ -26,6 +28,8 @@ FAMILIES: Sequence[Family] = (
     SELECTION,
     COSTS,
     OOD_ACCEPTANCE,
+    DRIFT,
+    COMPARISON,
     GROUP_REJECTION,
     BINS,
     RELIABILITY,

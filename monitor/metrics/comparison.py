@@ -7,6 +7,7 @@ difference is known better than its interval says.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +34,42 @@ class Difference:
     lower: F64
     upper: F64
     z: F64
+
+
+_UNDEFINED = Difference(*np.full((4, 1), np.nan))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A version beside the previous one.
+
+    Attributes:
+        sums: Segment `all` of the version, one row.
+        previous: That of the previous version; None without one: every difference is then undefined.
+    """
+
+    sums: Sums
+    previous: Sums | None
+
+    @cached_property
+    def accuracy(self) -> Difference:
+        """See `accuracy_difference`."""
+        return _UNDEFINED if self.previous is None else accuracy_difference(self.sums, self.previous)
+
+    @cached_property
+    def overconfidence(self) -> Difference:
+        """See `overconfidence_difference`."""
+        return _UNDEFINED if self.previous is None else overconfidence_difference(self.sums, self.previous)
+
+    @cached_property
+    def selective_risk(self) -> Difference:
+        """See `selective_risk_difference`."""
+        return _UNDEFINED if self.previous is None else selective_risk_difference(self.sums, self.previous)
+
+    @cached_property
+    def rejection_rate(self) -> Difference:
+        """See `rejection_rate_difference`."""
+        return _UNDEFINED if self.previous is None else rejection_rate_difference(self.sums, self.previous)
 
 
 def accuracy_difference(sums: Sums, previous: Sums) -> Difference:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.metrics.debiased import ece_squared
+from monitor.metrics.score import brier
 from monitor.metrics.sums import Sums, divide
 from monitor.statistics.fixed_point import F64, I64, PROBABILITY_BITS
 
@@ -51,6 +52,14 @@ def brier_within_bin_covariance(sums: Sums) -> F64:
 def brier_generalized_resolution(sums: Sums) -> F64:
     """Resolution - within-bin variance + 2 x within-bin covariance, so that brier = reliability - it + uncertainty."""
     return brier_resolution(sums) - brier_within_bin_variance(sums) + 2 * brier_within_bin_covariance(sums)
+
+
+def brier_skill(sums: Sums) -> F64:
+    """1 - brier/uncertainty, at most 1: the share of the base rate's Brier score that confidences save; NaN where all are right, or none.
+
+    Source: Murphy 1973.
+    """
+    return 1 - divide(brier(sums), np.nan_to_num(brier_uncertainty(sums)))
 
 
 def _counts(sums: Sums) -> I64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -11,9 +11,11 @@ import numpy as np
 
 from monitor.errors import CapacityError
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.comparison import Comparison
+from monitor.metrics.drift import Drift, aligned
 from monitor.metrics.group_table import GroupTable
 from monitor.metrics.metric import Metric, Subject
-from monitor.metrics.settings import Settings
+from monitor.metrics.settings import Settings, SettingsOf, VersionName
 from monitor.metrics.sums import DEFAULT_SETTINGS, Sums, mass_edges
 from monitor.metrics.values import Values
 from monitor.metrics.version import Version
@@ -21,6 +23,7 @@ from monitor.names import (
     ALL_VALUE,
     CLASS_SEGMENT,
     CONFIDENCE_SEGMENT,
+    FIXED_SEGMENTS,
     ONE_VS_REST_SEGMENT,
     OTHER_VALUE,
     OWN_CONFIDENCE_SEGMENT,
@@ -36,12 +39,6 @@ from monitor.statistics.series import SeriesKey
 
 STORED_FACTOR = 4
 """Group values that are stored for each one that is exported."""
-
-SettingsOf = Callable[[str], Settings]
-"""Settings of a model."""
-
-VersionName = tuple[str, str]
-"""Model and version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ def fold_groups(
     kept: dict[SeriesKey, I64] = {}
     folded: dict[tuple[str, str, str], int] = {}
     for key, cell in cells.items():
-        if key.segment in (ALL_VALUE, CONFIDENCE_SEGMENT, SCORE_SEGMENT, TEMPERATURE_SEGMENT):
+        if key.segment in FIXED_SEGMENTS:
             kept[key] = cell
         else:
             attributes.setdefault(key[:4], []).append(key)
@@ -115,6 +112,7 @@ def evaluate(
     settings_of: SettingsOf = lambda model: DEFAULT_SETTINGS,
     metrics: Sequence[Metric] = CATALOGUE,
     previous: Mapping[VersionName, str] | None = None,
+    references: Mapping[str, Version] | None = None,
 ) -> list[Block]:
     """Metrics of every series.
 
@@ -124,18 +122,19 @@ def evaluate(
         settings_of: Settings by model.
         metrics: Which ones.
         previous: By version the one that its model had before.
+        references: By model what drift is told from.
     """
     wanted: dict[Subject, list[Metric]] = {}
     for metric in metrics:
         wanted.setdefault(metric.subject, []).append(metric)
     blocks = _series_blocks(cells, layouts, settings_of, wanted)
     if any(subject not in (Subject.SERIES, Subject.BIN) for subject in wanted):
-        versions = _versions(cells, layouts, settings_of)
-        for key, version in versions.items():
+        found = versions(cells, layouts, settings_of)
+        for key, version in found.items():
             before = (previous or {}).get((key.model, key.version))
-            known = versions.get(key._replace(version=before)) if before is not None else None
-            blocks += _version_blocks(key, version if known is None else version.after(known), wanted)
-        blocks += _group_blocks(versions, wanted)
+            known = None if before is None else found.get(key._replace(version=before))
+            blocks += _version_blocks(key, version.beside(known, (references or {}).get(key.model)), wanted)
+        blocks += _group_blocks(found, wanted)
     return blocks
 
 
@@ -173,9 +172,9 @@ def _sums(keys: Sequence[SeriesKey], cells: Mapping[SeriesKey, I64], layout: Lay
     return Sums(rows, layout, segment, edges, [key.value for key in keys], settings)
 
 
-def _versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf) -> dict[SeriesKey, Version]:
+def versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf) -> dict[SeriesKey, Version]:
     """Everything of each version, by the key of its segment `all`."""
-    versions = {}
+    found = {}
     for name, keys in groupby(sorted(cells), key=lambda one: (one.model, one.layout, one.version)):
         segments: dict[str, list[SeriesKey]] = {}
         for key in keys:
@@ -183,10 +182,10 @@ def _versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], set
         if ALL_VALUE not in segments:
             continue  # labels alone leave counts by class behind; nothing is said of a version without a prediction
         model, fingerprint, version = name
-        versions[SeriesKey(model, fingerprint, version, ALL_VALUE, ALL_VALUE)] = _version(
+        found[SeriesKey(model, fingerprint, version, ALL_VALUE, ALL_VALUE)] = _version(
             segments, cells, layouts[fingerprint], settings_of(model)
         )
-    return versions
+    return found
 
 
 def _version(segments: Mapping[str, Sequence[SeriesKey]], cells: Mapping[SeriesKey, I64], layout: Layout, settings: Settings) -> Version:
@@ -228,6 +227,8 @@ def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, S
         return [key._replace(segment=segment, value=name) for name in sums.names]
 
     add(Subject.VERSION, [key], version, version.everything.edges)
+    previous = None if version.previous is None else version.previous.everything
+    add(Subject.COMPARISON, [key], Comparison(version.everything, previous), version.everything.edges)
     tables = {metric: metric.function(version) for metric in wanted.get(Subject.TABLE, ())}
     if tables:
         blocks.append(Block(Subject.TABLE, [key], version.everything.edges, {metric: [rows] for metric, rows in tables.items()}))
@@ -239,13 +240,18 @@ def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, S
             add(subject, rows(segment, sums), sums, sums.edges)
     if version.positive is not None:
         add(Subject.POSITIVE, [key], version.positive, version.positive.edges)
+    if version.reference is not None:
+        add(Subject.DRIFT, [key], Drift(version, version.reference), version.everything.edges)
+        for attribute in sorted(version.groups.keys() & version.reference.groups.keys()):
+            mix = aligned(version.groups[attribute], version.reference.groups[attribute], "predictions")
+            add(Subject.MIX, [key._replace(segment=attribute)], mix, version.everything.edges)
     return blocks
 
 
-def _group_blocks(versions: Mapping[SeriesKey, Version], wanted: Mapping[Subject, Sequence[Metric]]) -> list[Block]:
+def _group_blocks(found: Mapping[SeriesKey, Version], wanted: Mapping[Subject, Sequence[Metric]]) -> list[Block]:
     """Attributes of all versions side by side, as far as they have settings and a number of bins in common."""
     tables: dict[tuple[Settings, int], list[tuple[SeriesKey, Sums, int]]] = {}
-    for key, version in versions.items():
+    for key, version in found.items():
         for attribute, sums in version.groups.items():
             kind = (sums.settings, len(sums.edges))
             tables.setdefault(kind, []).append((key._replace(segment=attribute), sums, int(version.everything.used[0])))

@@ -22,6 +22,9 @@ class Subject(Enum):
     ATTRIBUTE = "a group attribute: GroupTable to one value an attribute"
     VALUE = "each value of a group attribute among the others: GroupTable to one value an attribute and value"
     VERSION = "a version with all its sums: Version to one value, or to a value and its bound"
+    DRIFT = "a version beside its reference: Drift to one value; nothing without a reference"
+    MIX = "a group attribute beside the reference: Histograms of its values to one value; nothing without a reference"
+    COMPARISON = "a version beside the one before it: Comparison to one value"
     TABLE = "a version: Version to rows of named numbers; in `evaluate` alone"
 
     @property

@@ -19,8 +19,8 @@ from monitor.statistics.fixed_point import F64, I64
 from monitor.statistics.score_grid import score_edges
 
 _UNTIED = np.array([False])
-_FAR = 2.0**1000
-"""Stands for the open ends of the grid: the threshold lies somewhere out there, and its bound says so."""
+_FAR = float(np.finfo(np.float64).max)
+"""Stands for the open ends of the grid: no score lies beyond it, so the bound of a threshold out there holds too."""
 
 
 def ood_auroc(version: Version) -> Bounded:

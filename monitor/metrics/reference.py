@@ -32,6 +32,9 @@ _FOR = {
     Subject.ATTRIBUTE: "attribute",
     Subject.VALUE: "group value",
     Subject.VERSION: "version",
+    Subject.DRIFT: "version beside its reference",
+    Subject.MIX: "attribute beside the reference",
+    Subject.COMPARISON: "version beside the one before",
     Subject.TABLE: "version, rows",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -26,3 +27,10 @@ class Settings:
     positive_class: str | None = None
     target_prior: tuple[tuple[str, float], ...] = ()
     selective_risk_budget: float | None = None
+
+
+SettingsOf = Callable[[str], Settings]
+"""Settings of a model."""
+
+VersionName = tuple[str, str]
+"""Model and version."""

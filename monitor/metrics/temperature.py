@@ -5,7 +5,6 @@ Logarithms of probabilities serve as logits. Source: Guo et al., ICML 2017; FORM
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,20 +13,14 @@ from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 
 from monitor.statistics.fixed_point import F64, I64, LOG_FLOOR
-
-LOWEST_TEMPERATURE = 0.125
-HIGHEST_TEMPERATURE = 8.0
-GRID_POINTS = 61
-"""Temperatures at which sums are kept: the minimum between them is found to 8e-4 in ln T."""
+from monitor.statistics.split import fits
+from monitor.statistics.tempering import HIGHEST_TEMPERATURE
 
 _OFFSETS = np.arange(-2, 3)
 _QUARTIC = np.array([[2, -16, 0, 16, -2], [-1, 16, -30, 16, -1], [-2, 4, 0, -4, 2], [1, -4, 6, -4, 1]]) / 24
 """From the values at -2..2 to the coefficients of x, x^2, x^3 and x^4 of the polynomial through them."""
 
 _NEWTON_STEPS = 8
-
-_SEPARATOR = b"\x1f"
-_HASH_BYTES = 8
 
 
 def softmax_t(logits: F64, temperature: float) -> F64:
@@ -54,12 +47,6 @@ def select_temperature(calibration_nll: Sequence[float], test_nll: Sequence[floa
     return chosen, float(test_nll[chosen])
 
 
-def temperature_grid(points: int = GRID_POINTS) -> F64:
-    """Temperatures in geometric progression from 1/8 to 8; with an odd number of points the middle one is exactly 1."""
-    half = (points - 1) / 2
-    return np.asarray(HIGHEST_TEMPERATURE ** ((np.arange(points) - half) / half), dtype=np.float64)
-
-
 def tempered_nll(probabilities: F64, labels: I64, temperatures: F64) -> F64:
     """-ln of the true class's probability after scaling, in nats.
 
@@ -82,7 +69,7 @@ def best_temperature(nll: I64 | F64, temperatures: F64) -> F64:
 
     Args:
         nll: Sums at each temperature of the grid, any scale; shape (n, n_temperatures), at least five temperatures.
-        temperatures: As of `temperature_grid`.
+        temperatures: As of `tempering.temperatures`; 61 of them find the minimum to 8e-4 in ln T.
 
     Returns:
         Shape (n,). An end of the grid where the smallest sum is there: the minimum lies at or beyond it. NaN where all sums
@@ -111,7 +98,7 @@ def nll_at(nll: I64 | F64, temperatures: F64, temperature: float) -> float:
 
     Args:
         nll: Sums at each temperature of the grid, any scale; shape (n_temperatures,).
-        temperatures: As of `temperature_grid`.
+        temperatures: As of `tempering.temperatures`.
         temperature: Inside the grid.
 
     Returns:
@@ -140,9 +127,9 @@ def fit_temperature(probabilities: F64, labels: I64) -> float:
 
     if not (logits != logits[:, :1]).any():
         return float("nan")
-    coldest, hottest = 1 / LOWEST_TEMPERATURE, 1 / HIGHEST_TEMPERATURE
+    coldest, hottest = HIGHEST_TEMPERATURE, 1 / HIGHEST_TEMPERATURE
     if slope(coldest) <= 0:
-        return LOWEST_TEMPERATURE
+        return 1 / HIGHEST_TEMPERATURE
     if slope(hottest) >= 0:
         return HIGHEST_TEMPERATURE
     return 1 / float(brentq(slope, hottest, coldest, xtol=1e-14))
@@ -156,16 +143,9 @@ def split_of(ids: Sequence[str], salt: str, fraction: float) -> list[str]:
         salt: Names the split.
         fraction: Share of ids to fit on, in [0, 1].
 
-    Source: FORMULAS section 8: the first 8 bytes, big-endian, of sha256(salt, 0x1f, id) over 2^64 are below the fraction.
+    Source: FORMULAS section 8; `statistics.split`.
     """
-    numerator, denominator = fraction.as_integer_ratio()
-    limit = numerator << (8 * _HASH_BYTES)
-    head = salt.encode() + _SEPARATOR
-    return ["cal" if _hash(head + name.encode()) * denominator < limit else "eval" for name in ids]
-
-
-def _hash(named: bytes) -> int:
-    return int.from_bytes(hashlib.sha256(named).digest()[:_HASH_BYTES], "big")
+    return ["cal" if fits(name, salt, fraction) else "eval" for name in ids]
 
 
 def _logits(probabilities: F64) -> F64:

@@ -26,6 +26,7 @@ class Version:
         own_values: Known values of each watched class's own probability.
         values: Known values of the confidence; None without a label.
         previous: The version that the model had before, on the same window; None without one.
+        reference: The sums that drift is told from; None without any.
     """
 
     everything: Sums
@@ -38,7 +39,8 @@ class Version:
     own_values: Mapping[str, Values]
     values: Values | None
     previous: Version | None = None
+    reference: Version | None = None
 
-    def after(self, previous: Version) -> Version:
-        """The same with the version that came before it."""
-        return replace(self, previous=previous)
+    def beside(self, previous: Version | None, reference: Version | None) -> Version:
+        """The same with the version that came before it, and with its reference."""
+        return replace(self, previous=previous, reference=reference)

@@ -37,6 +37,7 @@ class Account(msgspec.Struct):
         delay_sums_ms: Per version: sum of the delays.
         newest_ms: Newest event time by kind.
         folded: Group values that lost their own series.
+        first_ms: By (model, version): smallest event time of any prediction that was not refused.
     """
 
     consumed: int = 0
@@ -49,6 +50,7 @@ class Account(msgspec.Struct):
     delay_sums_ms: dict[Version, int] = {}
     newest_ms: dict[str, int] = {}
     folded: int = 0
+    first_ms: dict[tuple[str, str], int] = {}
 
     def count(self, kind: str, outcome: str, records: int = 1) -> None:
         """Records of a kind came to an outcome."""
@@ -79,6 +81,10 @@ class Account(msgspec.Struct):
         if event_time_ms > self.newest_ms.get(kind, 0):
             self.newest_ms[kind] = event_time_ms
 
+    def saw_version(self, model: str, version: str, event_time_ms: int) -> None:
+        """A prediction of a version was accepted."""
+        self.first_ms[model, version] = min(event_time_ms, self.first_ms.get((model, version), event_time_ms))
+
     def copy(self) -> Account:
         """An account that no longer changes with this one."""
         return Account(
@@ -92,6 +98,7 @@ class Account(msgspec.Struct):
             dict(self.delay_sums_ms),
             dict(self.newest_ms),
             self.folded,
+            dict(self.first_ms),
         )
 
     def to_bytes(self) -> bytes:
@@ -108,15 +115,27 @@ class Account(msgspec.Struct):
                 list(self.delay_sums_ms.items()),
                 self.newest_ms,
                 self.folded,
+                list(self.first_ms.items()),
             ]
         )
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Account:
         """The account that `to_bytes` wrote."""
-        fields = msgspec.msgpack.decode(data, type=_Stored)
-        consumed, outcomes, refused, ineligible, pending, waiting, delays, sums, newest, folded = fields
-        return cls(consumed, dict(outcomes), dict(refused), ineligible, pending, waiting, dict(delays), dict(sums), newest, folded)
+        stored = msgspec.msgpack.decode(data, type=_Stored)
+        return cls(
+            stored.consumed,
+            dict(stored.outcomes),
+            dict(stored.refused),
+            stored.ineligible,
+            stored.pending,
+            stored.waiting,
+            dict(stored.delays),
+            dict(stored.delay_sums_ms),
+            stored.newest_ms,
+            stored.folded,
+            dict(stored.first_ms),
+        )
 
 
 def merge_accounts(accounts: Sequence[Account]) -> Account:
@@ -136,6 +155,8 @@ def merge_accounts(accounts: Sequence[Account]) -> Account:
             total.delays[version] = [mine + other for mine, other in zip(known, counts, strict=True)]
         for kind, newest in one.newest_ms.items():
             total.saw(kind, newest)
+        for name, first_ms in one.first_ms.items():
+            total.saw_version(*name, first_ms)
     return total
 
 
@@ -145,15 +166,19 @@ def _add(total: dict[_KeyT, int], part: dict[_KeyT, int]) -> None:
 
 
 _Counts = list[tuple[tuple[str, str], int]]
-_Stored = tuple[
-    int,
-    _Counts,
-    _Counts,
-    dict[str, int],
-    int,
-    int,
-    list[tuple[Version, list[int]]],
-    list[tuple[Version, int]],
-    dict[str, int],
-    int,
-]
+
+
+class _Stored(msgspec.Struct, array_like=True):
+    """Fields of an account in stored order; those at the end that an older calmon did not write have defaults."""
+
+    consumed: int
+    outcomes: _Counts
+    refused: _Counts
+    ineligible: dict[str, int]
+    pending: int
+    waiting: int
+    delays: list[tuple[Version, list[int]]]
+    delay_sums_ms: list[tuple[Version, int]]
+    newest_ms: dict[str, int]
+    folded: int
+    first_ms: list[tuple[tuple[str, str], int]] = []

@@ -7,11 +7,13 @@ from functools import cache
 from monitor.config import Config, WindowConfig
 from monitor.errors import ConfigError
 from monitor.metrics.catalogue import FAMILIES, exported
-from monitor.metrics.evaluation import STORED_FACTOR, SettingsOf
+from monitor.metrics.entries.drift import DRIFT
+from monitor.metrics.evaluation import STORED_FACTOR
 from monitor.metrics.metric import Metric
-from monitor.metrics.settings import Settings
+from monitor.metrics.settings import Settings, SettingsOf
 from monitor.pipeline.epochs import LayoutOf
 from monitor.pipeline.evidence.tracker import Rules
+from monitor.pipeline.pages import Surroundings
 from monitor.statistics.layout import Layout, report_edges
 from monitor.windows.running import WindowSpec
 
@@ -78,7 +80,14 @@ def exported_metrics(config: Config) -> tuple[Metric, ...]:
     unknown = [name for name in config.evaluation.families if name not in names]
     if unknown:
         raise ConfigError([f"evaluation.families: there is no family {unknown[0]}; there are {', '.join(names)}"], "configuration")
-    return exported(config.evaluation.families)
+    drift = (DRIFT.name,) if references_of(config) else ()
+    return exported((*config.evaluation.families, *drift))
+
+
+def references_of(config: Config) -> dict[str, str]:
+    """Reference of each model that has one."""
+    named = {name: config.model(name).reference for name in config.models}
+    return {model: reference for model, reference in named.items() if reference is not None}
 
 
 def window_specs(windows: tuple[WindowConfig, ...]) -> list[WindowSpec]:
@@ -90,3 +99,8 @@ def evidence_rules(config: Config) -> Rules:
     """Rules of the evidence tests; a version is shown as long as the longest window could show it, or maturity takes."""
     spans_ms = [window.length_ms + window.lag_ms for window in config.windows]
     return Rules(config.evidence.maturity_ms, config.evidence.alpha, max(config.evidence.maturity_ms, *spans_ms))
+
+
+def surroundings(config: Config) -> Surroundings:
+    """What rules ask of the configuration."""
+    return Surroundings(config.evidence.maturity_ms, {window.name: window.lag_ms for window in config.windows})

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from monitor.duration import DAY_MS
+from monitor.events.contract import LATEST_MS
 from monitor.events.record import Head, HeadTable, Label, Prediction
 from monitor.join.decision import APPLIED, DUPLICATE, covers, first_label, judge_label, judge_prediction, winner, with_label
 from monitor.join.horizon import Horizon
@@ -44,6 +45,7 @@ class BatchJoin:
         prediction_outcomes: Outcome of each prediction that was not refused.
         label_outcomes: The same of labels.
         delays: Delays of first labels, ms, by head.
+        first_ms: Smallest event time of the predictions that were applied, by head.
     """
 
     def __init__(self, rows: dict[str, Row], heads: HeadTable, observer: Observer, account: Account, horizon: Horizon) -> None:
@@ -62,6 +64,7 @@ class BatchJoin:
         self.prediction_outcomes: list[str] = []
         self.label_outcomes: list[str] = []
         self.delays: defaultdict[Head, list[int]] = defaultdict(list)
+        self.first_ms: dict[Head, int] = {}
 
     def prediction(self, new: Prediction, open_since: int) -> str | None:
         """Apply a prediction.
@@ -99,6 +102,8 @@ class BatchJoin:
                 label = self._labelled_before(head, stored, row.labels)
         self.touched[new.prediction_id] = None
         self.prediction_outcomes.append(APPLIED)
+        if new.predicted_at < self.first_ms.get(head, LATEST_MS):
+            self.first_ms[head] = new.predicted_at
         if label is not None and label.label is not None:
             self._observe(head, stored, label, 1, 1)
         else:

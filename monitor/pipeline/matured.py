@@ -17,7 +17,7 @@ from monitor.state.protocol import Changes, StateStore
 from monitor.statistics.fixed_point import I64
 from monitor.statistics.pane import HOUR, PaneSums, joined_bytes, merge
 from monitor.statistics.series import SeriesTable
-from monitor.windows.matured import MaturedSums, VersionKey, add_cell, cells_by_pane
+from monitor.windows.matured import MaturedSums, VersionKey, add_cell, cells_by_version
 
 _PER_CHUNK = HOUR.panes_per_chunk
 
@@ -81,10 +81,9 @@ class MaturedPanes:
         changes.puts += [(keys.expired(chunk), joined_bytes([self._expired[chunk]])) for chunk, _ in gone if chunk not in done]
         grown: set[VersionKey] = set()
         for chunk in done:
-            for version, cells in cells_by_pane(self._expired.pop(chunk), self._series).items():
+            for version, cell in cells_by_version(self._expired.pop(chunk), self._series):
+                add_cell(self._carried, version, cell)
                 grown.add(version)
-                for cell in cells.values():
-                    add_cell(self._carried, version, cell)
         changes.deletes += [keys.expired(chunk) for chunk in done]
         for version in sorted(grown):
             number = self._numbers.setdefault(version, len(self._numbers))

@@ -26,11 +26,13 @@ class Surroundings:
 
     Attributes:
         maturity_ms: How long after its end an hour enters the evidence tests.
+        lags_ms: How long each window waits for labels.
         disk_free_bytes: What can still be written to the disk with the state; None where there is none.
         disk_size_bytes: Of the whole.
     """
 
     maturity_ms: int
+    lags_ms: Mapping[str, int]
     disk_free_bytes: int | None = None
     disk_size_bytes: int | None = None
 
@@ -57,7 +59,7 @@ def render_snapshot(
     status = SourceStatus() if status is None else status
     families = exposition.series_families(snapshot.windows) + evidence_families(snapshot.evidence)
     series = exposition.count_samples(families)
-    families += _account_families(snapshot.account)
+    families += [*_previous_versions(snapshot), *_references(snapshot), *_account_families(snapshot.account)]
     families += [*_window_families(snapshot), *_surroundings(surroundings), *_source_families(status)]
     families.append(
         exposition.gauge("quarantine_waiting_records", "Refused records that are not in the quarantine yet.", (), [((), waiting)])
@@ -93,7 +95,45 @@ def _surroundings(around: Surroundings | None) -> list[Metric]:
         ("state_disk_free_bytes", "What can still be written to the disk with the state.", around.disk_free_bytes),
         ("state_disk_size_bytes", "Size of the disk with the state.", around.disk_size_bytes),
     )
-    return [exposition.gauge(name, text, (), [((), value)]) for name, text, value in facts if value is not None]
+    lags = [((window,), lag_ms / 1000) for window, lag_ms in around.lags_ms.items()]
+    return [
+        exposition.gauge("window_lag_seconds", "How long a window waits for labels.", ("window",), lags),
+        *(exposition.gauge(name, text, (), [((), value)]) for name, text, value in facts if value is not None),
+    ]
+
+
+def _previous_versions(snapshot: Snapshot) -> list[Metric]:
+    """Says which version each one is compared with, where that is exported."""
+    pairs = [
+        ((key.model, key.version, window.name, window.previous[key.model, key.version]), 1.0)
+        for window in snapshot.windows
+        for block in window.blocks
+        if block.subject is Subject.COMPARISON
+        for key in block.keys
+        if (key.model, key.version) in window.previous
+    ]
+    labels = ("model", "model_version", "window", "previous_version")
+    return [exposition.gauge("previous_version_info", "Which version the differences of a version are from.", labels, pairs)] * bool(pairs)
+
+
+def _references(snapshot: Snapshot) -> list[Metric]:
+    """Which reference each model is compared with, and why it or a part of it is not used."""
+    used = [(state, state.reference) for state in snapshot.references]
+    families = [
+        exposition.gauge(
+            "reference_info",
+            "Which reference a model is compared with, and the version that it is of.",
+            ("model", "reference", "reference_version"),
+            [((state.model, found.label, found.version), 1.0) for state, found in used if found is not None],
+        ),
+        exposition.gauge(
+            "reference_refused",
+            "1 for each reason for which a configured reference, or a part of it, is not used.",
+            ("model", "reference", "reason"),
+            [((state.model, state.name, reason), 1.0) for state, _ in used for reason in state.refused],
+        ),
+    ]
+    return [family for family in families if family.samples]
 
 
 def _account_families(account: Account) -> list[Metric]:
@@ -136,6 +176,12 @@ def _source_families(status: SourceStatus) -> list[Metric]:
 
     return [
         exposition.gauge("source_ok", "1 while everything that should be read is being read.", (), [((), float(status.trouble is None))]),
+        exposition.gauge(
+            "source_reading",
+            "1 while a partition is being read: it is assigned, and its shard has not stopped.",
+            ("partition",),
+            by_partition(status.reading),
+        ),
         exposition.gauge(
             "source_lag_records", "Records of a log that are still to be read.", ("partition",), by_partition(status.lag_records)
         ),

@@ -153,6 +153,8 @@ class Processor:
             versions.setdefault((head.model, head.version), []).extend(delays)
         for (model, version), delays in versions.items():
             account.delay(model, version, delays)
+        for head, first_ms in join.first_ms.items():
+            account.saw_version(head.model, head.version, first_ms)
 
     def _refuse(self, refusal: Refusal, part: Slice, position: int, changes: Changes) -> None:
         self._shard.account.refuse(refusal.kind, refusal.reason)

@@ -37,12 +37,11 @@ def outbox_entry(
 class Outbox:
     """Empties a shard's outbox into a sink. One delivery is unconfirmed at most: it is what a crash leaves in doubt.
 
+    Making it delivers nothing: a sink that is away takes seconds to say so, and nobody could see yet what is waited for.
+
     Args:
         shard: Whose outbox is emptied.
         sink: Where to; closed with the outbox.
-
-    Raises:
-        StateError: The sink is broken.
     """
 
     def __init__(self, shard: Shard, sink: Sink) -> None:
@@ -56,7 +55,6 @@ class Outbox:
         first = next(iter(shard.store.scan(*keys.prefix_range(b"q"))), None)
         self._delivered = shard.outbox if first is None else int.from_bytes(first[0][1:], "big")
         self._after_crash = first is not None
-        self.drain()
 
     @property
     def waiting(self) -> int:

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
+from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, Subject
+from monitor.metrics.settings import SettingsOf
+from monitor.metrics.succession import previous_versions
 from monitor.names import ALL_VALUE
-from monitor.pipeline.account import Account
-from monitor.pipeline.shard import Shard
+from monitor.pipeline.account import Account, merge_accounts
+from monitor.pipeline.references import ConfiguredReferences
+from monitor.pipeline.shard import Shard, present_layouts
 from monitor.statistics.fixed_point import I64
-from monitor.statistics.pane import HOUR, PaneSums
+from monitor.statistics.pane import HOUR, PaneLevel, PaneSums
 from monitor.statistics.series import SeriesKey
 
 DEFAULT_ATTRIBUTE = "group"
@@ -25,10 +28,12 @@ _ALL_PANES = 1 << 26
 
 def whole_cells(shards: Sequence[Shard]) -> dict[SeriesKey, I64]:
     """Sums of every series over all hour panes that are kept."""
-    parts = []
-    for shard in shards:
-        sums = shard.read(HOUR, 0, _ALL_PANES)
-        parts.append(_cells(shard, sums))
+    return cells_between(shards, HOUR, 0, _ALL_PANES)
+
+
+def cells_between(shards: Sequence[Shard], level: PaneLevel, first_pane: int, end_pane: int) -> dict[SeriesKey, I64]:
+    """Sums of every series over the panes [first, end) of a level."""
+    parts = [_cells(shard, shard.read(level, first_pane, end_pane)) for shard in shards]
     return {key: cell for key, cell in merge_cells(parts).items() if cell[0] > 0}
 
 
@@ -43,12 +48,13 @@ def _cells(shard: Shard, sums: PaneSums) -> tuple[list[SeriesKey], list[I64]]:
     return keys, cells
 
 
-def whole_blocks(shards: Sequence[Shard], settings_of: SettingsOf) -> list[Block]:
+def whole_blocks(shards: Sequence[Shard], settings_of: SettingsOf, references: ConfiguredReferences) -> list[Block]:
     """Every metric over everything that was read, each model in its newest layout."""
-    newest = {model: epochs[-1].layout for shard in shards for model, epochs in shard.epochs.items()}
+    present = present_layouts(shards)
     layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
-    cells = {key: cell for key, cell in whole_cells(shards).items() if key.layout == newest[key.model]}
-    return evaluate(fold_groups(cells, layouts)[0], layouts, settings_of)
+    cells = {key: cell for key, cell in whole_cells(shards).items() if key.layout == present[key.model].fingerprint}
+    previous = previous_versions(cells, merge_accounts([shard.account for shard in shards]).first_ms, settings_of)
+    return evaluate(fold_groups(cells, layouts)[0], layouts, settings_of, previous=previous, references=references.look(present)[0])
 
 
 def models_report(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:
@@ -87,7 +93,7 @@ def _name(metric: Metric, key: SeriesKey) -> str:
     name, value = metric.name, key.value
     if metric.subject in (Subject.CLASS, Subject.OWN):
         return f"{name}[{value}]"
-    if metric.subject is Subject.ATTRIBUTE:
+    if metric.subject in (Subject.ATTRIBUTE, Subject.MIX):
         return name if key.segment == DEFAULT_ATTRIBUTE else f"{name}[{key.segment}]"
     if key.segment == ALL_VALUE:
         return name

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from monitor.clock import Clock
 from monitor.pipeline.evidence.maturity import known_until_ms
 from monitor.pipeline.worker import Worker
-from monitor.sources.protocol import Position, Slice, Source
+from monitor.sources.protocol import Position, Slice, Source, never
 
 BATCH_RECORDS = 5_000
 _POLL_S = 0.2
@@ -51,16 +51,20 @@ class Runner:
             self.workers[shard] = self._new_worker(shard)
         return self.workers[shard]
 
-    def start(self) -> None:
+    def start(self, given_up: Callable[[], bool] = never) -> None:
         """Open the source at the positions that the workers have stored.
+
+        Args:
+            given_up: Whether nobody waits for it any more.
 
         Raises:
             SourceError: It cannot be opened there.
+            StoppedError: It was given up.
         """
         positions: dict[str, Position] = {}
         for worker in self.workers.values():
             positions.update(worker.shard.positions)
-        self._source.start(positions)
+        self._source.start(positions, given_up)
         self._look_how_far()
 
     def step(self, max_records: int | None = None, timeout_s: float = _POLL_S) -> int:
@@ -98,7 +102,9 @@ class Runner:
     def _look_how_far(self) -> None:
         """All that the source has delivered is taken in now; between two calls other threads see what held at the first."""
         newest = {name: time_ms for worker in self.workers.values() for name, time_ms in worker.shard.newest_ms.items()}
-        self.known_ms = known_until_ms(self._source.live_partitions(), newest, self._caught_up_ms)
+        live = self._source.live_partitions()
+        # Without a live partition everything has been read, or a start was given up.
+        self.known_ms = known_until_ms(live, newest, self._caught_up_ms) if live or self._source.exhausted else None
 
     def close(self) -> None:
         """Close source and workers; each of them, whatever another raises."""

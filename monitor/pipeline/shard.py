@@ -17,6 +17,7 @@ from monitor.pipeline.matured import MaturedPanes
 from monitor.sources.protocol import Position
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
+from monitor.statistics.layout import Layout
 from monitor.statistics.pane import HOUR, MINUTE, PaneLevel, PaneSums, merge
 from monitor.statistics.series import SeriesKey, SeriesTable
 from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec, WindowSums
@@ -228,3 +229,8 @@ class Shard:
             int.from_bytes(key[1:], "big"): int.from_bytes(value, "big") for key, value in self.store.scan(*keys.prefix_range(b"t"))
         }
         self.series.restore(series, redirects)
+
+
+def present_layouts(shards: Sequence[Shard]) -> dict[str, Layout]:
+    """Layout of the newest epoch of each model."""
+    return {model: shard.layouts[epochs[-1].layout] for shard in list(shards) for model, epochs in list(shard.epochs.items())}

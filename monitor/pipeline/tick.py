@@ -14,11 +14,15 @@ from dataclasses import dataclass, field
 from monitor.clock import Clock
 from monitor.errors import CapacityError
 from monitor.evidence.standing import Evidence
-from monitor.metrics.evaluation import Block, SettingsOf, evaluate, fold_groups, merge_cells
+from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, segments_read
+from monitor.metrics.settings import SettingsOf, VersionName
+from monitor.metrics.succession import previous_versions
+from monitor.metrics.version import Version
 from monitor.names import CLASS_SEGMENT, OTHER_VALUE
 from monitor.pipeline.account import Account, merge_accounts
-from monitor.pipeline.shard import Shard
+from monitor.pipeline.references import ConfiguredReferences, ReferenceState
+from monitor.pipeline.shard import Shard, present_layouts
 from monitor.statistics.fixed_point import I64
 from monitor.statistics.series import SeriesKey
 from monitor.windows.running import WindowSums
@@ -36,6 +40,7 @@ class WindowValues:
         end_ms: Excluded.
         blocks: Values of its series.
         held_back: Models whose series are absent until the window lies inside their present epoch.
+        previous: By version the one that it is compared with here.
     """
 
     name: str
@@ -43,6 +48,7 @@ class WindowValues:
     end_ms: int
     blocks: Sequence[Block]
     held_back: Sequence[str]
+    previous: Mapping[VersionName, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ class Snapshot:
         folded: Series that were folded into `__other__`.
         duration_s: How long the tick took.
         errors: Windows, and evidence of a tick, that could not be evaluated since the start.
+        references: How each configured reference stands.
         evidence: How versions stand in the evidence tests.
     """
 
@@ -65,6 +72,7 @@ class Snapshot:
     folded: int = 0
     duration_s: float = 0.0
     errors: int = 0
+    references: Sequence[ReferenceState] = ()
     evidence: Evidence = field(default_factory=Evidence)
 
 
@@ -76,6 +84,7 @@ class Evaluator:
         clock: What windows are moved to.
         settings_of: Settings by model.
         metrics: What is computed.
+        references: What drift is told from.
         evidence: What a moment's evidence is; panes that have become mature enter the tests.
     """
 
@@ -85,12 +94,14 @@ class Evaluator:
         clock: Clock,
         settings_of: SettingsOf,
         metrics: Sequence[Metric],
+        references: ConfiguredReferences,
         evidence: Callable[[int], Evidence] = lambda now_ms: Evidence(),
     ) -> None:
         self._shards = shards
         self._clock = clock
         self._settings_of = settings_of
         self._metrics = metrics
+        self._references = references
         self._reserved = segments_read(metrics)
         self._evidence = evidence
         self._errors = 0
@@ -108,16 +119,17 @@ class Evaluator:
         began = time.perf_counter()
         now_ms = self._clock.now_ms()
         advanced = [shard.advance(now_ms, self._reserved) for shard in list(self._shards)]
+        account = merge_accounts([account for _, account in advanced])
+        references, states = self._references.look(present_layouts(self._shards))
         windows, folded = [], 0
         for views in zip(*(views for views, _ in advanced), strict=True):
             present = [view for view in views if view is not None]
             if len(present) == len(views):
-                values, count = self._evaluate(present)
+                values, count = self._evaluate(present, account, references)
                 windows.append(values)
                 folded += count
-        account = merge_accounts([account for _, account in advanced])
         evidence = self._weigh(now_ms)
-        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors, evidence)
+        self.snapshot = Snapshot(now_ms, windows, account, folded, time.perf_counter() - began, self._errors, states, evidence)
         return self.snapshot
 
     def _weigh(self, now_ms: int) -> Evidence:
@@ -129,20 +141,21 @@ class Evaluator:
             log.exception("the evidence could not be evaluated")
             return Evidence()
 
-    def _evaluate(self, views: Sequence[WindowSums]) -> tuple[WindowValues, int]:
+    def _evaluate(self, views: Sequence[WindowSums], account: Account, references: Mapping[str, Version]) -> tuple[WindowValues, int]:
         cells = merge_cells([(view.keys, view.cells) for view in views])
         cells, held_back = self._current(cells, views[0].start_ms)
         layouts = {name: layout for shard in self._shards for name, layout in shard.layouts.copy().items()}
         folded_cells, folded = fold_groups(cells, layouts)
+        previous = previous_versions(cells, account.first_ms, self._settings_of)
         self._say_what_was_folded(folded)
         blocks: list[Block] = []
         try:
-            blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics)
+            blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics, previous, references)
         except (ArithmeticError, ValueError, LookupError):
             # One broken window must not blank the page: it is absent, counted, and the log says why.
             self._errors += 1
             log.exception("window %s could not be evaluated", views[0].name)
-        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back), sum(folded.values())
+        return WindowValues(views[0].name, views[0].start_ms, views[0].end_ms, blocks, held_back, previous), sum(folded.values())
 
     def _say_what_was_folded(self, folded: Mapping[tuple[str, str, str], int]) -> None:
         """Log each attribute of a version the first time that it has more values than are exported."""

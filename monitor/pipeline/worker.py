@@ -39,13 +39,14 @@ class Worker:
         Raises:
             CalmonError: What the join or the store could not do; the worker must not be used any more.
         """
+        self.outbox.drain()  # what a crash has left is settled by itself, before there is more
         self._whole = False
         self._processor.process(slices)
         self._upkeep.run()
         self._whole = True
 
     def rest(self) -> None:
-        """Between batches: try again to deliver refused records that had to wait.
+        """Between batches: deliver refused records that had to wait, or that a crash has left.
 
         Raises:
             StateError: The store cannot be written.

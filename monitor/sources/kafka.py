@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from monitor.errors import SourceError
+from monitor.errors import SourceError, StoppedError
 from monitor.sources.kafka_client import Causes, Connection, connect, explain
 from monitor.sources.kafka_commit import MirrorCommit
 from monitor.sources.kafka_reader import Reader, fenced
 from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.kafka_watchdog import Watchdog, fail_process
-from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
+from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus, never
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +62,40 @@ class KafkaSource:
         self._running: _Running | None = None
         self._closed = False
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Connect, check topics and stored positions, and join the group; a stored position that cannot be kept stops its shard only.
 
         Raises:
             SourceError: No broker within `start_timeout_s`, a refused login, a missing topic, or topics that are not
                 co-partitioned.
+            StoppedError: It was given up, within seconds.
         """
-        self._closed = False
-        connection = connect(self._settings, lambda: self._closed)
+        self._closed, self._running = False, None
         self._causes.__enter__()
         try:
-            reader = Reader(connection, self._settings)
-            watchdog = Watchdog(self._settings.poll_watchdog_s, self._on_stuck)
-            self._running = _Running(connection, reader, MirrorCommit(connection.consumer), watchdog)
-            reader.begin(positions)
+            self._running = self._begin(positions, given_up)
         except BaseException as error:
             self.close()
+            if given_up():
+                raise StoppedError(f"stopped before anything was read; {self.trouble}") from error
+            raise
+        self._running.watchdog.start()
+
+    def _begin(self, positions: Mapping[str, Position], given_up: Callable[[], bool]) -> _Running:
+        connection = connect(self._settings, self._causes, given_up)
+        self._causes.forget()
+        try:
+            reader = Reader(connection, self._settings)
+            reader.begin(positions, given_up)
+        except BaseException as error:
+            connection.close()
             if isinstance(error, KafkaError):
                 raise SourceError(explain(self._settings, self._causes.last or error)) from error
             raise
         if self._until_end:
             reader.backlog.until = dict(reader.ends)
-        watchdog.start()
+        watchdog = Watchdog(self._settings.poll_watchdog_s, self._on_stuck)
+        return _Running(connection, reader, MirrorCommit(connection.consumer), watchdog)
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Slice]:
         """Return up to `max_records` events, waiting at most `timeout_s` for the first; empty if there are none now.
@@ -115,25 +126,26 @@ class KafkaSource:
         running.mirror.send(running.reader.assignment.owned)
 
     def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
-        """A shard's partitions of both topics, stopped ones too; with `until_end` those not read to their end."""
+        """A shard's partitions of both topics, stopped ones too.
+
+        With `until_end` also those that are read to their end: only this reading ends there, the log goes on. Rows that
+        expired because nothing seemed to come any more would be missed by the next reading.
+        """
         if self._running is None:
             return frozenset()
-        return frozenset(
-            part.name
-            for partition, part in list(self._running.reader.parts.items())
-            if shard in {WHOLE, part.shard} and not self._finished(partition)
-        )
+        return frozenset(part.name for part in list(self._running.reader.parts.values()) if shard in {WHOLE, part.shard})
 
     def status(self) -> SourceStatus:
         """How reading is going."""
-        lags = self.lags()
+        lags, assigned, trouble = self.lags(), self.assigned, self.trouble
         return SourceStatus(
-            self.trouble,
+            trouble,
             {name: lag.records for name, lag in lags.items()},
             {name: lag.newest_ms for name, lag in lags.items() if lag.newest_ms is not None and lag.newest_ms >= 0},
             self.lost_records,
             self.counts,
-            frozenset(name for name, lag in lags.items() if not lag.records) & self.assigned if self.connected else frozenset(),
+            {name: name in assigned for name in lags},
+            frozenset() if trouble else frozenset(name for name, lag in lags.items() if not lag.records),
         )
 
     @property

@@ -6,7 +6,6 @@ import logging
 import math
 import ssl
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,19 +17,19 @@ from kafka.errors import (
     KafkaError,
     KafkaTimeoutError,
     SaslAuthenticationFailedError,
-    TopicAuthorizationFailedError,
     UnsupportedSaslMechanismError,
 )
 from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from monitor.errors import SourceError
-from monitor.sources.kafka_layout import Topic
 from monitor.sources.kafka_settings import KafkaSettings
+from monitor.sources.kafka_topics import TopicsAnswer
 
-_TRY_S = (1.0, 10.0)
-"""How long the first attempt lasts, and one at most; doubled in between. Only after an attempt is its cause looked at."""
+_LOOK_S = 0.1
+"""How often it is looked, while a connection is tried, whether it is still of use."""
 
 _LOGIN_REFUSED = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, IllegalSaslStateError)
 _NO_FILE = (FileNotFoundError, PermissionError, IsADirectoryError)
@@ -50,7 +49,12 @@ class Causes(logging.Handler):
             if isinstance(found, BaseException) and _weight(found) >= (0 if self.last is None else _weight(self.last)):
                 self.last = found
 
+    def forget(self) -> None:
+        """Go on without what was in the way until now."""
+        self.last = None
+
     def __enter__(self) -> Causes:
+        self.forget()
         logging.getLogger("kafka").addHandler(self)
         return self
 
@@ -58,69 +62,35 @@ class Causes(logging.Handler):
         logging.getLogger("kafka").removeHandler(self)
 
 
-class TopicsAnswer:
-    """What a broker says of topics, once it has.
-
-    Args:
-        future: Of the response.
-    """
-
-    def __init__(self, future: Any) -> None:
-        self._future = future
-        self._come = threading.Event()
-        future.add_both(lambda _: self._come.set())
-
-    @property
-    def come(self) -> bool:
-        """Whether the answer, or that there is none, is known."""
-        return self._come.is_set()
-
-    def wait(self, timeout_s: float) -> dict[str, Topic] | None:
-        """The topics that there are; None if the broker does not answer in time.
-
-        Raises:
-            AuthorizationError: We may not see a topic.
-        """
-        if not self._come.wait(timeout_s) or not self._future.succeeded():
-            return None
-        found = {}
-        for topic in self._future.value.topics:
-            if topic.error_code == TopicAuthorizationFailedError.errno:
-                raise TopicAuthorizationFailedError({topic.name})
-            if topic.partitions:
-                found[topic.name] = Topic(topic.name, "" if topic.topic_id is None else str(topic.topic_id), len(topic.partitions))
-        return found
-
-
 class Connection:
     """A consumer and the client inside it, which knows the cluster.
 
     Args:
         settings: Of the source.
-        timeout_s: How long to try.
+        hopeless: Whether there is no use in trying any longer.
 
     Raises:
         KafkaError: No broker answered.
     """
 
-    def __init__(self, settings: KafkaSettings, timeout_s: float) -> None:
+    def __init__(self, settings: KafkaSettings, hopeless: Callable[[], bool]) -> None:
         clients: list[Any] = []
-        nets: list[Any] = []
 
-        def remembered(**options: Any) -> Any:
-            nets.append(NetworkSelector(**options))
-            clients.append(KafkaNetClient(net=nets[-1], **options))
+        def connected(**options: Any) -> Any:
+            self._net = NetworkSelector(**options)
+            manager = KafkaConnectionManager(self._net, **options)
+            clients.append(KafkaNetClient(net=self._net, manager=manager, **options))
+            self._net.start()
+            _bootstrap(manager, settings.start_timeout_s, hopeless)
             return clients[-1]
 
-        options = settings.consumer_options() | {"bootstrap_timeout_ms": int(timeout_s * 1000), "kafka_client": remembered}
         try:
-            self.consumer: Any = KafkaConsumer(**options)
+            self.consumer: Any = KafkaConsumer(**settings.consumer_options() | {"kafka_client": connected})
         except BaseException:
             for client in clients:  # kafka-python would leave its thread and sockets behind
                 client.close()
             raise
-        self._client = clients[0]
-        self._net = nets[0]
+        (self._client,) = clients
 
     @property
     def connected(self) -> bool:
@@ -146,31 +116,42 @@ class Connection:
             logging.getLogger(__name__).warning("kafka: closing: %s", error)
 
 
-def connect(settings: KafkaSettings, given_up: Callable[[], bool]) -> Connection:
+def connect(settings: KafkaSettings, causes: Causes, given_up: Callable[[], bool]) -> Connection:
     """Connect, however often it takes within `settings.start_timeout_s`.
 
     Args:
         settings: Of the source.
+        causes: Has been listening.
         given_up: Whether nobody waits any more.
 
     Raises:
         SourceError: No broker could be reached in time, or it will not let us in; with the cause.
     """
-    deadline = time.monotonic() + settings.start_timeout_s
-    try_s = _TRY_S[0]
-    with Causes() as causes:
-        while True:
-            try:
-                return Connection(settings, min(try_s, max(0.1, deadline - time.monotonic())))
-            except KafkaConfigurationError as error:
-                raise SourceError(f"kafka: {error}") from error
-            except (ssl.SSLError, OSError, ValueError, AssertionError) as error:  # certificates or options that cannot be used
-                raise SourceError(f"kafka: cannot use the settings: {error}") from error
-            except KafkaError as error:
-                cause = causes.last or error
-                if _hopeless(cause) or given_up() or time.monotonic() >= deadline:
-                    raise SourceError(explain(settings, cause)) from cause
-                try_s = min(2 * try_s, _TRY_S[1])
+    try:
+        return Connection(settings, lambda: given_up() or (causes.last is not None and _hopeless(causes.last)))
+    except KafkaConfigurationError as error:
+        raise SourceError(f"kafka: {error}") from error
+    except (ssl.SSLError, OSError, ValueError, AssertionError) as error:  # certificates or options that cannot be used
+        raise SourceError(f"kafka: cannot use the settings: {error}") from error
+    except KafkaError as error:
+        cause = causes.last or error
+        raise SourceError(explain(settings, cause)) from cause
+
+
+def _bootstrap(manager: Any, timeout_s: float, hopeless: Callable[[], bool]) -> None:
+    """Let a client get to know its cluster, as the consumer's constructor would: that one cannot be told to leave off.
+
+    Raises:
+        KafkaError: No broker answered.
+    """
+    future = manager.bootstrap_async(timeout_s * 1000)
+    done = threading.Event()
+    future.add_both(lambda _: done.set())
+    while not done.wait(_LOOK_S):
+        if hopeless():
+            raise KafkaTimeoutError("given up")
+    if not future.succeeded():
+        raise future.exception
 
 
 def explain(settings: KafkaSettings, cause: BaseException) -> str:

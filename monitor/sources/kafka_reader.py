@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from kafka.errors import (
 from monitor.errors import SourceError
 from monitor.sources.kafka_assignment import Assignment
 from monitor.sources.kafka_backlog import Backlog
-from monitor.sources.kafka_client import Connection, TopicsAnswer
+from monitor.sources.kafka_client import Connection
 from monitor.sources.kafka_layout import (
     LogRange,
     Part,
@@ -34,6 +34,7 @@ from monitor.sources.kafka_layout import (
     to_position,
 )
 from monitor.sources.kafka_settings import KafkaSettings
+from monitor.sources.kafka_topics import TopicWatch
 from monitor.sources.kafka_unreadable import Unreadable, placeholder, unreadable
 from monitor.sources.protocol import Position, Slice
 
@@ -41,11 +42,8 @@ _FETCH_RECORDS = 20_000
 """Most records taken from kafka-python at once: it hands out one partition after the other, the backlog all in turn."""
 _LOOK_S = 0.1
 """How long the client may wait for records while partitions are still to be assigned, and the pause after its errors."""
-_START_TIMEOUT_S = 5.0
 _ASK_TIMEOUT_S = 1.0
 _COMPLAIN_S = 60.0
-_TOPICS_S = 5.0
-"""How soon it is noticed, while no records come, that a topic was made anew or has grown."""
 _ASK_AGAIN_S = (1.0, 60.0)
 """How long partitions may be missing before the group is joined anew, the first time and at most; doubled in between."""
 _STRANGE_ERRORS = 3
@@ -79,11 +77,8 @@ class Reader:
     def __init__(self, connection: Connection, settings: KafkaSettings) -> None:
         self._settings = settings
         self._consumer: Any = connection.consumer
-        self._connection = connection
-        self._topics: dict[str, Topic] = {}
-        self._gone: frozenset[str] = frozenset()
-        self._answer: TopicsAnswer | None = None
-        self._answered_at = time.monotonic()
+        self._names = [settings.predictions, settings.labels]
+        self._watch = TopicWatch(connection.ask_topics, self._names)
         self._doubts: dict[TopicPartition, _Doubt] = {}
         self._asked_at = 0.0
         self._strange = 0
@@ -100,21 +95,17 @@ class Reader:
         self.lost: dict[str, int] = {}
         self.polls = self.unreadable = 0
 
-    def begin(self, positions: Mapping[str, Position]) -> None:
+    def begin(self, positions: Mapping[str, Position], given_up: Callable[[], bool]) -> None:
         """Look at topics and logs, and decide where each partition is read on.
 
         Raises:
             SourceError: A topic is missing, or the topics are not co-partitioned.
-            KafkaError: The broker did not answer.
+            KafkaError: The broker did not answer, or nobody waits for it any more.
         """
-        names = [self._settings.predictions, self._settings.labels]
-        topics = self._connection.ask_topics(names).wait(_START_TIMEOUT_S)
-        if topics is None:
-            raise KafkaTimeoutError("the broker does not say which topics it has")
+        topics = self._watch.begin(given_up)
         self.parts = lay_out(self._settings, topics)
-        self._consumer.subscribe(names, listener=self.assignment)
-        self._topics = {part.topic.name: part.topic for part in self.parts.values()}
-        logs = self._logs(self.parts, self._settings.start_timeout_s)
+        self._consumer.subscribe(self._names, listener=self.assignment)
+        logs = self._first_logs(given_up)
         self.ends = {partition: log.end for partition, log in logs.items()}
         if failure := find_count_failure(self.parts, positions, self._settings):
             self._fail(self._shards(), failure)
@@ -124,7 +115,7 @@ class Reader:
             self.backlog.begin(partition, offset if isinstance(offset, int) else logs[partition].start)
             self._decide(partition, _Doubt(stored, 0, truncated=False), logs[partition])
         if self._settings.accept_loss:
-            for part, position in find_gone(self._topics, positions, self._settings):
+            for part, position in find_gone(topics, positions, self._settings):
                 self._replace(part, position, 0)
 
     def settle(self) -> None:
@@ -162,7 +153,7 @@ class Reader:
             self._absorb(error)
             return
         self._strange = 0
-        if not self._look_at_topics(bool(fetched)):
+        if not self._follow_topics(bool(fetched)):
             self._reread()  # who knows of which topic these records are
             return
         ready = self.assignment.ready
@@ -182,7 +173,7 @@ class Reader:
 
     def missing_topics(self) -> list[str]:
         """Topics that the cluster no longer has."""
-        return sorted(self._gone)
+        return sorted(self._watch.gone)
 
     def _see_to_assignment(self) -> None:
         """Join the group anew if partitions are missing for long."""
@@ -197,6 +188,16 @@ class Reader:
             self._missing_since = None
             self._ask_again_s = min(2 * self._ask_again_s, _ASK_AGAIN_S[1])
             self.assignment.ask_again()
+
+    def _first_logs(self, given_up: Callable[[], bool]) -> dict[TopicPartition, LogRange]:
+        """What the broker holds of every partition, asked until it says so: one long question could not be given up."""
+        deadline = time.monotonic() + self._settings.start_timeout_s
+        while True:
+            try:
+                return self._logs(self.parts, _ASK_TIMEOUT_S)
+            except KafkaTimeoutError:
+                if given_up() or time.monotonic() >= deadline:
+                    raise
 
     def _logs(self, partitions: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, LogRange]:
         asked = list(partitions)
@@ -293,55 +294,35 @@ class Reader:
         self.backlog.add_unreadable(partition, first, end, value)
         self.assignment.read(partition, end)
 
-    def _look_at_topics(self, fetched: bool) -> bool:
-        """Notice that a topic was made anew or has grown.
-
-        kafka-python fetches by name, so what was fetched may be of a topic made anew; that the topic is still the same
-        afterwards proves that it was. Without records the answer of some seconds ago will do, and nobody waits for it.
-
-        Returns:
-            Whether what was fetched may be delivered.
-        """
-        if fetched or (self._answer is None and time.monotonic() - self._answered_at > _TOPICS_S):
-            self._answer = self._connection.ask_topics(list(self._topics))
-        if self._answer is None or not (fetched or self._answer.come):
-            return True
+    def _follow_topics(self, fetched: bool) -> bool:
+        """Notice that a topic was made anew or has grown; whether what was fetched may be delivered."""
         try:
-            topics = self._answer.wait(_ASK_TIMEOUT_S)
+            changes = self._watch.changes(fetched)
         except KafkaError as error:
             self._complain(error)
-            topics = None
-        self._answer, self._answered_at = None, time.monotonic()
-        if topics is None:
-            return False
-        self._gone = frozenset(self._topics.keys() - topics.keys())
-        self._compare(topics)
-        return True
+            changes = None
+        for known, topic in changes or ():
+            self._follow(known, topic)
+        return changes is not None
 
-    def _compare(self, topics: Mapping[str, Topic]) -> None:
-        for known in list(self._topics.values()):
-            topic = topics.get(known.name, known)
-            if topic == known:
-                continue
-            self._topics[topic.name] = topic
-            partitions = [partition for partition in self.parts if partition.topic == topic.name]
-            grown = topic.partitions > known.partitions and topic.topic_id == known.topic_id and self._settings.single_shard
-            if topic.partitions != known.partitions and not grown:
-                self._fail(self._shards(), count_failure(topic, known.partitions, self._settings))
-                continue
-            for partition in partitions:
-                if not grown:
-                    self._doubt(partition)
-                self.parts[partition] = replace(self.parts[partition], topic=topic)
-            if grown:
-                self._add_partitions(topic, known.partitions)
+    def _follow(self, known: Topic, topic: Topic) -> None:
+        grown = topic.partitions > known.partitions and topic.topic_id == known.topic_id and self._settings.single_shard
+        if topic.partitions != known.partitions and not grown:
+            self._fail(self._shards(), count_failure(topic, known.partitions, self._settings))
+            return
+        for partition in [partition for partition in self.parts if partition.topic == topic.name]:
+            if not grown:
+                self._doubt(partition)
+            self.parts[partition] = replace(self.parts[partition], topic=topic)
+        if grown:
+            self._add_partitions(topic, known.partitions)
 
     def _add_partitions(self, topic: Topic, first: int) -> None:
         like = self.parts[TopicPartition(topic.name, 0)]
         for number in range(first, topic.partitions):
             partition = TopicPartition(topic.name, number)
-            self.parts[partition] = replace(like, name=f"{topic.name}-{number}")
             self.backlog.begin(partition, 0)
+            self.parts[partition] = replace(like, name=f"{topic.name}-{number}")
             self._doubts[partition] = _Doubt(None, 0, truncated=False)
 
     def _shards(self) -> list[str]:

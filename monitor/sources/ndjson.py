@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from monitor.errors import SourceError
 from monitor.sources.file_partition import FilePartition
 from monitor.sources.file_reader import ReadLimits
-from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
+from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus, never
 from monitor.sources.stdin_partition import STDIN_NAME, StdinPartition
 
 DEFAULT_MAX_RECORD_BYTES = (1 << 20) + 1024
@@ -53,12 +53,13 @@ class NdjsonSource:
         self._turn = 0
         self._failure: SourceError | None = None
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Open the files and go to the stored positions; positions of files not named any more are left alone.
 
         Raises:
             SourceError: A file is missing (without `follow`), unreadable, or no longer holds the stored position.
         """
+        del given_up
         for partition in self._partitions:
             partition.start(positions.get(partition.name))
 

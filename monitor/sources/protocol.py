@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -52,6 +52,7 @@ class SourceStatus:
         read_until_ms: The log's own time of the last record read of each partition, where it keeps one.
         lost_records: Records that were given up on purpose, by partition.
         counts: Totals since the start, by name.
+        reading: Whether each partition is being read now: it is assigned to us, and its shard has not stopped.
         caught_up: Live partitions that the last poll left nothing in to be read, as far as is known.
     """
 
@@ -60,17 +61,28 @@ class SourceStatus:
     read_until_ms: Mapping[str, int] = field(default_factory=dict)
     lost_records: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    reading: Mapping[str, bool] = field(default_factory=dict)
     caught_up: frozenset[str] = frozenset()
+
+
+def never() -> bool:
+    """What a start is given where nobody can give it up."""
+    return False
 
 
 class Source(Protocol):
     """A log of records in partitions, read forward from stored positions."""
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Open the input and go to the stored positions; a partition without one starts at its beginning.
+
+        Args:
+            positions: What the last checkpoint stored.
+            given_up: Whether nobody waits for the start any more; asked again and again by one that waits for somebody else.
 
         Raises:
             SourceError: An input is missing or unreadable, or no longer holds the stored position.
+            StoppedError: The start was given up.
         """
         ...
 
@@ -84,6 +96,8 @@ class Source(Protocol):
 
     def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
         """Partitions of a shard that may still deliver; its rows wait for the slowest of these before they expire.
+
+        A log that goes on after this reading of it has ended is still one of them.
 
         Args:
             shard: One shard, or all of them.

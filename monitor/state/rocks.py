@@ -16,6 +16,7 @@ from rocksdict import BlockBasedOptions, Cache, DbClosedError, DBCompressionType
 
 from monitor.errors import StateError
 from monitor.state.protocol import Changes
+from monitor.state.references import FOLDER as REFERENCES
 
 FORMAT = 1
 """Raised when stored bytes change their meaning; see CHANGELOG, "State format"."""
@@ -149,7 +150,7 @@ def _claim(directory: Path) -> None:
             if not (directory / "db" / "CURRENT").exists():
                 raise StateError(f"{directory} has lost its database: restore it from a backup, or {away}")
         elif not (directory / _BEGUN).exists():
-            if any(directory.iterdir()):
+            if any(path.name != REFERENCES for path in directory.iterdir()):
                 raise StateError(f"{directory} is not empty and not calmon's state: {away}")
             (directory / _BEGUN).touch()
     except (OSError, UnicodeDecodeError) as error:

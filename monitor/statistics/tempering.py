@@ -8,7 +8,7 @@ half-integer or to an edge of a bin to tell, decimals decide. Source: FORMULAS s
 from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 
 import numpy as np
@@ -19,19 +19,26 @@ from monitor.statistics.grid import bin_index, equal_edges
 from monitor.statistics.layout import TEMPERED_BINS
 from monitor.statistics.segment import TEMPERATURE, TEMPERATURES
 
-_MIDDLE = (TEMPERATURES - 1) // 2
+HIGHEST_TEMPERATURE = 8.0
+"""The last temperature of the grid; the first one is 1 over it."""
+
 _PRECISION = Context(prec=50, rounding=ROUND_HALF_EVEN)
 # Errors of the doubles below are some 1e-15 of the value: these margins are a thousand times as wide.
 _NLL_MARGIN = 2.0**-14
 _CONFIDENCE_MARGIN = 2.0**-12
 _EDGE_MARGIN = 1e-12
+_TIE = Decimal("1e-40")
+_REMEMBERED_CLASSES = 32
 
 
 @cache
-def temperatures() -> F64:
-    """The grid: 61 temperatures in geometric steps from 1/8 to 8, correctly rounded doubles."""
+def temperatures(points: int = TEMPERATURES) -> F64:
+    """The grid: temperatures in geometric steps from 1/8 to 8, correctly rounded doubles; the middle one of an odd number is 1."""
+    steps = points - 1
     with localcontext(_PRECISION):
-        return np.array([float(Decimal(8) ** (Decimal(k - _MIDDLE) / _MIDDLE)) for k in range(TEMPERATURES)])
+        grid = np.array([float(Decimal(HIGHEST_TEMPERATURE) ** (Decimal(2 * k - steps) / steps)) for k in range(points)])
+    grid.setflags(write=False)
+    return grid
 
 
 class VectorBuffer:
@@ -94,10 +101,10 @@ def _at_temperatures(logits: F64, vectors: list[list[float]], label: I64, predic
         scaled = share * float(1 << PROBABILITY_BITS)
         nll[:, number], confidence[:, number] = np.rint(loss), np.rint(scaled)
         place[:, number] = np.minimum(bin_index(edges, np.minimum(share, 1.0)), TEMPERED_BINS - 1)
-        nearest = np.abs(edges[None, :-1] - share[:, None]).min(axis=1)
+        nearest = np.abs(edges[None, 1:-1] - share[:, None]).min(axis=1)  # no share is below the first edge or above the last
         doubtful = _near_half(loss, _NLL_MARGIN) | _near_half(scaled, _CONFIDENCE_MARGIN) | (nearest < _EDGE_MARGIN)
         for one in np.flatnonzero(doubtful).tolist():
-            exact = _exact(vectors[one], temperature, int(label[one]), int(predicted[one]))
+            exact = _decided(vectors[one], temperature, int(label[one]), int(predicted[one]))
             nll[one, number], confidence[one, number], place[one, number] = exact
     return nll, confidence, place
 
@@ -106,13 +113,23 @@ def _near_half(scaled: F64, margin: float) -> np.ndarray[tuple[int, ...], np.dty
     return np.asarray(np.abs(scaled - np.floor(scaled) - 0.5) <= margin)
 
 
-def _exact(vector: list[float], temperature: float, label: int, predicted: int) -> tuple[int, int, int]:
+def _decided(vector: list[float], temperature: float, label: int, predicted: int) -> tuple[int, int, int]:
+    """What decimals say; remembered, for vectors of equal shares lie on edges at every temperature, and such vectors repeat."""
+    if max(vector) == min(vector):
+        temperature, label, predicted = 1.0, 0, 0  # nothing depends on them
+    exact = _exact if len(vector) <= _REMEMBERED_CLASSES else _exact.__wrapped__
+    return exact(tuple(vector), temperature, label, predicted)
+
+
+@lru_cache(maxsize=4096)
+def _exact(vector: tuple[float, ...], temperature: float, label: int, predicted: int) -> tuple[int, int, int]:
     with localcontext(_PRECISION):
         logs = [Decimal(max(probability, LOG_FLOOR)).ln() / Decimal(temperature) for probability in vector]
         powers = [one.exp() for one in logs]
         total = sum(powers, Decimal(0))
         loss, share = total.ln() - logs[label], powers[predicted] / total
-        place = max(number for number, edge in enumerate(equal_edges(TEMPERED_BINS)[:-1].tolist()) if Decimal(edge) <= share)
+        # A share that is an edge but for the last of the fifty digits is on it, as below for half-integers.
+        place = max(number for number, edge in enumerate(equal_edges(TEMPERED_BINS)[:-1].tolist()) if Decimal(edge) - share <= _TIE)
         return _rounded(loss * (1 << LOG_BITS)), _rounded(share * (1 << PROBABILITY_BITS)), place
 
 

@@ -45,7 +45,12 @@ class Epoch:
 
 
 class ClassSlots(dict[str, int]):
-    """Slots of a version's class series, made when a class is first met."""
+    """Slots of a version's class series, made when a class is first met.
+
+    Labels may be any text, so what is remembered is bounded: beyond `LIMIT` it is dropped and looked up anew.
+    """
+
+    LIMIT = 4096
 
     def __init__(self, series: SeriesTable, family: Family) -> None:
         super().__init__()
@@ -53,6 +58,8 @@ class ClassSlots(dict[str, int]):
         self._family = family
 
     def __missing__(self, name: str) -> int:
+        if len(self) >= self.LIMIT:
+            self.clear()
         slot = self[name] = self._series.group_slot(self._family, name)
         return slot
 

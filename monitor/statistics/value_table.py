@@ -18,8 +18,9 @@ from monitor.statistics.fixed_point import F64, I64
 
 BUCKETS = 8192
 _BUCKET_SHIFT = np.uint64(64 - 13)
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_MIX = np.uint64(29)
+_START = np.uint64(0x9E3779B97F4A7C15)
+_STEPS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+_LAST_SHIFT = np.uint64(31)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFF_FFFF)
 
@@ -27,10 +28,15 @@ U64 = NDArray[np.uint64]
 
 
 def hashed(values: F64) -> U64:
-    """A 64-bit hash of each double, the same on every machine; no NaN, and no -0.0, which would differ from 0.0."""
-    bits = np.ascontiguousarray(values).view(np.uint64)
-    mixed = (bits ^ (bits >> _MIX)) * _MULTIPLIER
-    return np.asarray((mixed ^ (mixed >> _HALF)) * _MULTIPLIER)
+    """A 64-bit hash of each double, the same on every machine; no NaN, and no -0.0, which would differ from 0.0.
+
+    Source: the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). Its first step, an addition, matters: without it
+    0 has hash 0 and twice the bits have mostly twice the hash, so that 0.0 and another value pass for the value of half its bits.
+    """
+    mixed = np.ascontiguousarray(values).view(np.uint64) + _START
+    for shift, multiplier in _STEPS:
+        mixed = (mixed ^ (mixed >> shift)) * multiplier
+    return np.asarray(mixed ^ (mixed >> _LAST_SHIFT))
 
 
 def bucket(values: F64) -> I64:

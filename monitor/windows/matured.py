@@ -6,7 +6,7 @@ often its layout changed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -114,33 +114,41 @@ class MaturedSums:
         return changed
 
     def _add(self, panes: PaneSums) -> None:
-        slots, places = np.unique(panes.slot, return_inverse=True)
-        summed = np.zeros((len(slots), WIDTH), dtype=np.int64)
-        np.add.at(summed, (places, panes.position), panes.values)
-        for slot, cell in zip(slots.tolist(), summed, strict=True):
-            version = version_of(self._table, slot)
+        for version, cell in cells_by_version(panes, self._table):
             add_cell(self._cells, version, cell)
             self._changed.add(version)
+
+
+def cells_by_version(panes: PaneSums, table: SeriesTable) -> Iterator[tuple[VersionKey, I64]]:
+    """Cells of projected panes, all panes summed; a version has one a layout."""
+    slots, cells = _cells(panes, panes.slot)
+    for slot, cell in zip(slots, cells, strict=True):
+        yield _version_of(table, slot), cell
 
 
 def cells_by_pane(panes: PaneSums, table: SeriesTable) -> dict[VersionKey, dict[int, I64]]:
     """Cells of projected panes by version and pane number, all layouts of a version summed."""
     found: dict[VersionKey, dict[int, I64]] = {}
-    rows, places = np.unique(panes.keys >> POSITION_BITS, return_inverse=True)
-    cells = np.zeros((len(rows), WIDTH), dtype=np.int64)
-    np.add.at(cells, (places, panes.position), panes.values)
-    for row, cell in zip(rows.tolist(), cells, strict=True):
+    rows, cells = _cells(panes, panes.keys >> POSITION_BITS)
+    for row, cell in zip(rows, cells, strict=True):
         pane, slot = divmod(row, MAX_SLOTS)
-        add_cell(found.setdefault(version_of(table, slot), {}), pane, cell)
+        add_cell(found.setdefault(_version_of(table, slot), {}), pane, cell)
     return found
-
-
-def version_of(table: SeriesTable, slot: int) -> VersionKey:
-    """Whose a slot is."""
-    key = table.key(slot)
-    return key.model, key.version
 
 
 def add_cell(cells: dict[KeyT, I64], key: KeyT, cell: I64) -> None:
     """Add a cell to the one that a key has, if it has one."""
     cells[key] = cells[key] + cell if key in cells else cell
+
+
+def _cells(panes: PaneSums, groups: I64) -> tuple[list[int], I64]:
+    """Values of `groups`, and the cell of the entries that have each."""
+    found, places = np.unique(groups, return_inverse=True)
+    cells = np.zeros((len(found), WIDTH), dtype=np.int64)
+    np.add.at(cells, (places, panes.position), panes.values)
+    return found.tolist(), cells
+
+
+def _version_of(table: SeriesTable, slot: int) -> VersionKey:
+    key = table.key(slot)
+    return key.model, key.version

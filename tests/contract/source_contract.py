@@ -29,6 +29,11 @@ class LogUnderTest(Protocol):
         """Whether a source made with ``live=False`` becomes exhausted."""
         ...
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether its partitions may get more records after such a source has become exhausted."""
+        ...
+
     def append(self, partition: str, records: Iterable[bytes]) -> None:
         """Write records; they can be read when this returns."""
         ...
@@ -178,7 +183,18 @@ class SourceContract:
             assert not source.poll(10, 0.1)
             assert source.exhausted == log.ends
             if log.ends:
-                assert source.live_partitions() == frozenset()
+                assert source.live_partitions() == (frozenset(written) if log.goes_on else frozenset())
+
+    def test_a_live_source_says_which_partitions_were_read_to_their_end(self, log: LogUnderTest) -> None:
+        first = log.partitions[0]
+        with started(log.source(live=True), {}) as source:
+            log.append(first, records("busy", 20))
+            seen, deadline = 0, time.monotonic() + PATIENCE_S
+            while source.status().caught_up != frozenset(log.partitions) and time.monotonic() < deadline:
+                seen += sum(len(part.values) for part in source.poll(3, 0.2))
+                assert seen in (0, 20) or first not in source.status().caught_up
+            assert seen == 20
+            assert source.status().caught_up == frozenset(log.partitions)
 
     def test_closing_is_safe_at_any_time(self, log: LogUnderTest) -> None:
         source = log.source(live=False)

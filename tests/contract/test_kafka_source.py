@@ -17,6 +17,7 @@ class TopicLog:
     """Two partitions of each topic."""
 
     ends = True
+    goes_on = True
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics

@@ -18,6 +18,7 @@ class FileLog:
     """Files in a folder; the live ones always plain, since a .gz cannot be followed."""
 
     ends = True
+    goes_on = False
 
     def __init__(self, folder: Path, compressed: bool) -> None:
         self._compressed = compressed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -85,6 +86,11 @@ def cells(events: Sequence[Event]) -> tuple[I64, I64]:
 
 def course(events: Sequence[Event], version: str) -> Course:
     """The course of a version in one pass."""
+    return _course(tuple(events), version)
+
+
+@cache
+def _course(events: tuple[Event, ...], version: str) -> Course:
     return extend(Course.empty(), *cells([event for event in events if event.version == version]))[0]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 from monitor.errors import SourceError
 from monitor.events.contract import RecordKind
-from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
+from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus, never
 
 
 class ListSource:
@@ -31,12 +31,13 @@ class ListSource:
         self._totals = totals
         self._left: list[tuple[str, int, bytes]] | None = None
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Go to the stored positions.
 
         Raises:
             SourceError: A partition does not hold its position.
         """
+        del given_up
         done = {partition: int(position["records"]) for partition, position in positions.items()}
         for partition, count in done.items():
             if count > self._totals.get(partition, 0):

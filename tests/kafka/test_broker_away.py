@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaConsumer
 
-from monitor.errors import SourceError
+from monitor.errors import SourceError, StoppedError
+from monitor.kafka_options import TokenFile
 from monitor.sources.kafka import KafkaSource
+from monitor.sources.kafka_reader import Reader
 from monitor.sources.kafka_settings import KafkaSettings
-from monitor.sources.kafka_watchdog import Watchdog
+from monitor.sources.kafka_watchdog import EXIT_CODE, Watchdog
 from tests.kafka.topics import Topics, poll_until, positions_after, read, rows
 from tests.services.kafka import KafkaBroker
-from tests.services.kafka_settings import pick_ports
+from tests.services.kafka_settings import pick_ports, unsecured_token
 
 # kafka-python 3.0.12 leaves the socket of a connection that was made and never answered to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <(socket.socket|ssl.SSLSocket) .*raddr=:ResourceWarning")
@@ -65,7 +72,7 @@ def test_waits_at_the_start_for_a_broker_that_comes(broker: KafkaBroker) -> None
     source.close()
 
 
-def test_logins_and_certificates_that_are_refused() -> None:
+def test_logins_and_certificates_that_are_refused(tmp_path: Path) -> None:
     with KafkaBroker(users={"alice": "right"}, tls=True) as secured:
         topics = Topics(secured)
         topics.append(topics.predictions, 0, [b"{}"])
@@ -78,6 +85,14 @@ def test_logins_and_certificates_that_are_refused() -> None:
             options["sasl_plain_password"] = "right"  # noqa: S105 - of a broker that lives for seconds
             with topics.started(bootstrap_servers=(secured.sasl_tls_bootstrap,), options=options) as source:
                 assert len(read(source, 1)) == 1
+        token = tmp_path / "token"
+        token.write_text("no token of this broker's")
+        options = {**login, "sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": TokenFile(str(token))}
+        with pytest.raises(SourceError, match="refuses the login"):
+            topics.source(bootstrap_servers=(secured.sasl_tls_bootstrap,), options=options).start({})
+        token.write_text(unsecured_token("alice"))
+        with topics.started(bootstrap_servers=(secured.sasl_tls_bootstrap,), options=options) as source:
+            assert len(read(source, 1)) == 1
         with pytest.raises(SourceError, match="TLS failed: check security_protocol, ssl_cafile"):
             topics.source(bootstrap_servers=(secured.tls_bootstrap,), options={"security_protocol": "SSL"}).start({})
         with pytest.raises(SourceError, match="cannot read a file that the settings name: check ssl_cafile"):
@@ -87,6 +102,34 @@ def test_logins_and_certificates_that_are_refused() -> None:
         with pytest.raises(SourceError, match="within 2 s: check the address, and whether security_protocol"):
             topics.source(bootstrap_servers=(secured.tls_bootstrap,), start_timeout_s=2.0).start({})
         assert client_threads() == before
+
+
+@pytest.mark.parametrize("moment", ["connect", "lay_out"])
+def test_a_start_whose_broker_stands_still_midway_can_be_given_up(
+    broker: KafkaBroker, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules[KafkaSource.__module__ if moment == "connect" else Reader.__module__]
+    step = getattr(module, moment)
+    given_up = threading.Event()
+
+    def then_freeze(*arguments: object) -> object:
+        done = step(*arguments)
+        broker.freeze()
+        given_up.set()
+        return done
+
+    monkeypatch.setattr(module, moment, then_freeze)
+    before = client_threads()
+    source = Topics(broker).source()
+    try:
+        began = time.monotonic()
+        with pytest.raises(StoppedError, match="stopped before anything was read; kafka: no connection to"):
+            source.start({}, given_up.is_set)
+        assert time.monotonic() - began < 6
+    finally:
+        broker.thaw()
+    source.close()
+    assert client_threads() == before
 
 
 @pytest.mark.parametrize("way", ["frozen", "killed"])
@@ -150,3 +193,28 @@ def test_the_watchdog_tells_of_a_call_that_does_not_return() -> None:
         time.sleep(0.6)
     watchdog.close()
     assert told == ["kafka: poll has overrun its timeout by 0.1 s: the client is stuck"]
+
+
+def test_a_poll_that_does_not_return_is_told(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    source = KafkaSource(Topics(broker).settings(poll_watchdog_s=0.2), on_stuck=told.append)
+    source.start({})
+    poll = KafkaConsumer.poll
+
+    def stuck(consumer: Any, *arguments: Any, **options: Any) -> Any:
+        time.sleep(1.0)
+        return poll(consumer, *arguments, **options)
+
+    monkeypatch.setattr(KafkaConsumer, "poll", stuck)
+    source.poll(1, 0.1)
+    source.close()
+    assert told == ["kafka: poll has overrun its timeout by 0.2 s: the client is stuck"]
+
+
+def test_a_process_that_is_stuck_ends_and_says_where() -> None:
+    code = "import time; from monitor.sources.kafka_watchdog import *; w = Watchdog(0.1, fail_process); w.start()\n"
+    code += "def spin():\n    with w.watching(0.1):\n        time.sleep(600)\nspin()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert result.returncode == EXIT_CODE
+    assert "the client is stuck" in result.stderr
+    assert "in spin" in result.stderr

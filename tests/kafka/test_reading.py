@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from monitor.sources.kafka_settings import KafkaSettings
 from tests.kafka.topics import TIME_MS, Topics, poll_until, positions_after, read, rows
 from tests.services.kafka import Kafka, open_client
 
@@ -177,3 +178,27 @@ def test_members_come_and_go_without_a_record_lost_or_doubled(topics: Topics) ->
         slices += poll_until(source, lambda: len(source.assigned) == 4, "all partitions back")
         slices += read(source, 200 - len(rows(slices, name)))
     assert rows(slices, name) == list(enumerate(values))
+
+
+def test_the_group_sees_a_static_member_that_gives_partitions_up_one_by_one(topics: Topics) -> None:
+    members = []
+    for _ in range(2):
+        with topics.started(client_id="worker") as source:
+            poll_until(source, lambda: len(source.assigned) == 4, "assigned")
+            with topics.kafka.admin() as admin:
+                (group,) = admin.describe_groups([topics.group]).values()
+        assert group["protocol_data"] == "cooperative-sticky"
+        members += [(member["group_instance_id"], member["client_id"]) for member in group["members"]]
+    assert members == [("worker", "worker")] * 2  # the second one took the first one's place
+
+
+def test_what_the_source_relies_on_cannot_be_changed() -> None:
+    changed = {"group_instance_id": None, "isolation_level": "read_uncommitted", "enable_auto_commit": True, "check_crcs": False}
+    options = KafkaSettings(("a:1",), client_id="worker", options=changed).consumer_options()
+    assert {name: options[name] for name in changed} == {
+        "group_instance_id": "worker",
+        "isolation_level": "read_committed",
+        "enable_auto_commit": False,
+        "check_crcs": True,
+    }
+    assert not {"key_deserializer", "value_deserializer"} & options.keys()

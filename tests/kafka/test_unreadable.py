@@ -5,6 +5,7 @@ kafka-python 3.0.12 by itself would spin for ever at the poll after the exceptio
 
 from __future__ import annotations
 
+import json
 import struct
 import time
 from collections.abc import Iterator
@@ -13,8 +14,12 @@ from pathlib import Path
 import crc32c
 import pytest
 
+from monitor.app import Engine
+from monitor.clock import ManualClock
+from monitor.config_file import parse_config
+from monitor.pipeline.account import merge_accounts
 from monitor.sources.protocol import Slice
-from tests.kafka.topics import Topics, positions_after, read, rows
+from tests.kafka.topics import TIME_MS, Topics, positions_after, read, rows
 from tests.services.kafka import KafkaBroker
 
 _CRC_AT, _CRC_FROM = 17, 21  # in a batch of format 2
@@ -89,3 +94,26 @@ def test_neighbours_of_an_unreadable_batch(damaged: dict[tuple[str | None, bool]
     with topics.started(cut) as source:
         later = rows(read(source, 60 - sum(int(at["offset"]) for at in cut.values())), name)
     assert [offset for offset, _ in later] == list(range(int(cut[name]["offset"]), 30))
+
+
+def test_each_unreadable_record_has_its_outcome_and_its_place_in_the_quarantine(
+    damaged: dict[tuple[str | None, bool], Topics], tmp_path: Path
+) -> None:
+    topics = damaged[None, False]
+    source = topics.source(until_end=True)
+    config = parse_config(f"state: {{directory: {tmp_path}, horizon: none}}\nquarantine: {{file: {tmp_path / 'refused'}}}", "test", {})
+    engine = Engine(config, ManualClock(TIME_MS), source=source)
+    engine.runner.start()
+    while not source.exhausted:
+        engine.runner.step()
+    account = merge_accounts([shard.account for shard in engine.shards])
+    engine.close()
+    assert account.consumed == sum(account.outcomes.values()) == 60
+    entries = [json.loads(line) for path in tmp_path.glob("refused*") for line in path.read_bytes().splitlines()]
+    assert sorted((entry["partition"], entry["offset"]) for entry in entries) == [
+        (f"{topics.predictions}-{number}", offset) for number in (0, 1) for offset in range(30)
+    ]
+    unreadable = [entry for entry in entries if entry["record"].startswith("calmon: unreadable: offsets 1")]
+    assert unreadable
+    assert {entry["reason"] for entry in unreadable} == {"bad_json"}
+    assert all(entry["partition"] == f"{topics.predictions}-0" and 10 <= entry["offset"] < 20 for entry in unreadable)

@@ -11,6 +11,7 @@ from monitor.broker.check import warnings
 from monitor.cli import main
 from tests.recovery.stream import START_MS, encode, prediction, write_lines
 from tests.services.kafka import Kafka, KafkaBroker
+from tests.services.kafka_settings import unsecured_token
 
 DAY_MS = 86_400_000
 
@@ -99,12 +100,19 @@ def test_logins(broker: KafkaBroker, tmp_path: Path, capsys: pytest.CaptureFixtu
     for login in (f"PLAIN, sasl_password_file: {right}", 'SCRAM-SHA-512, sasl_password: "${PASSWORD}"'):
         config = write(tmp_path, f"{user}, {trust}, sasl_mechanism: {login}")
         assert main(["check", "-c", config]) == 0
+    token, junk = tmp_path / "token", tmp_path / "junk"
+    token.write_text(unsecured_token("alice"))
+    junk.write_text("hunter4")
+    bearer = f"bootstrap_servers: [{broker.sasl_tls_bootstrap}], security_protocol: SASL_SSL, {trust}, sasl_mechanism: OAUTHBEARER"
+    assert main(["check", "-c", write(tmp_path, f"{bearer}, sasl_token_file: {token}")]) == 0
+    config = write(tmp_path, f"{user}, {trust}, sasl_mechanism: {login}")
     path = write_lines(tmp_path / "e", [encode(prediction("a", START_MS, 0.9))])
     assert main(["produce", str(path), "-c", config]) == 0
     out, _ = capsys.readouterr()
     assert "predictions: 1 records" in out
     refusals = {
         f"{user}, {trust}, sasl_mechanism: SCRAM-SHA-256, sasl_password_file: {wrong}": "the broker refuses the login",
+        f"{bearer}, sasl_token_file: {junk}": "the broker refuses the login",
         f"{user}, sasl_mechanism: PLAIN, sasl_password_file: {right}": "TLS failed",
         f"{user}, {trust}, sasl_mechanism: PLAIN, sasl_password_file: {tmp_path / 'none'}": "none cannot be read: No such file",
     }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
+import pty
+import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -116,6 +120,20 @@ def test_a_pace_is_kept(kafka: Kafka, topics: tuple[str, str], tmp_path: Path, p
     started = time.monotonic()
     assert main([*words(kafka, topics, path), *pace]) == 0
     assert 1.0 <= time.monotonic() - started < 5.0
+
+
+def test_a_terminal_shows_how_far_it_is(kafka: Kafka, topics: tuple[str, str], tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "e", [encode(prediction(f"id-{number}", START_MS, 0.9)) for number in range(400)])
+    ours, theirs = pty.openpty()
+    command = [*CALMON, *words(kafka, topics, path), "--rate", "400"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, "TERM": "xterm"}) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError), open(ours, "rb", buffering=0) as terminal:  # an error is how a terminal ends
+            while piece := terminal.read(4096):
+                shown += piece
+    assert process.returncode == 0
+    assert re.search(rb"\d+ records, \d+/s .*\d+%", shown), shown
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

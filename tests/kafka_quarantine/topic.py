@@ -72,6 +72,7 @@ class Refuser:
         """A new process with what is stored."""
         self.shard = Shard(self.store, None, ())
         self.outbox = Outbox(self.shard, TopicSink(self._options, self._topic))
+        self.outbox.drain()
 
     def crash(self) -> None:
         """End without a last confirmation, and start again."""

@@ -27,7 +27,7 @@ from monitor.pipeline.runner import Runner
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.upkeep import Upkeep
 from monitor.pipeline.worker import Worker
-from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus
+from monitor.sources.protocol import WHOLE, Position, Slice, SourceStatus, never
 from monitor.state.rocks import RocksStore
 from tests.recovery.attempts import LateKill, make_attempts
 
@@ -56,8 +56,9 @@ class RecordSource:
     def __init__(self) -> None:
         self._next = 0
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Go to the stored offset."""
+        del given_up
         self._next = int(positions.get(PARTITION, {"offset": 0})["offset"])
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Slice]:

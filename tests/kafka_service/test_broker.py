@@ -9,11 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from monitor.events.record import Refusal
+from monitor.pipeline.quarantine import outbox_entry
+from monitor.pipeline.shard import Shard
+from monitor.state import keys
+from monitor.state.protocol import Changes
+from monitor.state.rocks import RocksStore
 from tests.integration.running import wait_until
+from tests.kafka_quarantine.topic import read
 from tests.kafka_service.test_stream import check_account, quarantine_of, refused_of
 from tests.kafka_service.topics import Topics, check_quarantine, evaluate, state_digest
 from tests.kafka_service.watched import IMPATIENT, RUN, WatchedCalmon
-from tests.recovery.stream import make_stream, write_lines
+from tests.recovery.stream import START_MS, make_stream, write_lines
 from tests.services.kafka import KafkaBroker
 from tests.services.kafka_settings import pick_ports
 
@@ -25,6 +32,10 @@ def broker() -> Iterator[KafkaBroker]:
     """One that these tests may break, if they mend it."""
     with KafkaBroker() as running:
         yield running
+
+
+KAFKA_LINES = 60
+"""More than the different things that kafka-python says of an outage; without a filter it says some of them hundreds of times."""
 
 
 def check(running: WatchedCalmon, topics: Topics, config: Path) -> None:
@@ -64,6 +75,8 @@ def survive(
         topics.send(LINES[half:], chance)
         check(running, topics, config)
     assert {status for status, _ in running.readiness} == {200, 503}
+    said = [line for line in running.log.splitlines() if " kafka." in line]
+    assert 0 < len(said) < KAFKA_LINES, running.log
     assert len(running.answers) > away_s
 
 
@@ -100,6 +113,40 @@ def test_not_yet_there_at_the_start(broker: KafkaBroker, tmp_path: Path) -> None
     finally:
         if not broker._answers():  # noqa: SLF001 - the test may have failed before
             broker.restart()
+
+
+def test_refused_records_that_a_crash_has_left_do_not_hold_up_the_start(broker: KafkaBroker, tmp_path: Path) -> None:
+    """The quarantine of each shard takes seconds to find that its broker is away: longer than a scrape waits."""
+    topics = Topics(broker, 4)
+    port = pick_ports(("calmon",))["calmon"]
+    config = topics.config(tmp_path, http={"port": port})
+    for number in range(4):
+        leave_refused(tmp_path / "state" / f"shard-{number}", f"{topics.labels}-{number}", b"broken %d" % number)
+    broker.stop()
+    try:
+        began_s = time.monotonic()
+        with WatchedCalmon(config, port=port) as running:
+            assert time.monotonic() - began_s < 6
+            running.until_not_ready(f"kafka: no connection to {broker.bootstrap}")
+            running.wait_for("calmon_quarantine_waiting_records", 4)
+            broker.restart()
+            running.wait_for("calmon_quarantine_waiting_records", 0)
+            running.until_ready()
+            running.stop_well()
+    finally:
+        if not broker._answers():  # noqa: SLF001 - the test may have failed before
+            broker.restart()
+    assert sorted(record.value for record in read(broker, quarantine_of(config))) == [b"broken %d" % number for number in range(4)]
+
+
+def leave_refused(folder: Path, partition: str, value: bytes) -> None:
+    """Make the state of a shard that was killed between a checkpoint with a refused record and its delivery."""
+    shard = Shard(RocksStore(folder), None, ())
+    shard.outbox = 1
+    changes = Changes(puts=[(keys.outbox(0), outbox_entry(Refusal("bad_json", "label"), partition, 0, START_MS, value))])
+    shard.stage(changes, {})
+    shard.store.commit(changes)
+    shard.store.close()
 
 
 def test_a_start_that_nobody_answers_ends_with_the_reason(broker: KafkaBroker, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def run_victim(
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def check_restarts(log: Sequence[Mapping[str, Any]]) -> None:
+def check_restarts(log: Sequence[Mapping[str, Any]], batch: int = BATCH) -> None:
     """Each attempt goes on exactly where a checkpoint ended, never before an earlier one, and reads one batch again at most."""
     stored: dict[str, int] = {}
     polled: dict[str, int] = {}
@@ -125,12 +125,12 @@ def check_restarts(log: Sequence[Mapping[str, Any]]) -> None:
                 assert stored.get(name, 0) <= begin.get(name, 0) <= end
                 shard = name.rpartition("-")[2]
                 again[shard] = again.get(shard, 0) + end - begin.get(name, 0)
-            assert all(records <= BATCH for records in again.values()), again
+            assert all(records <= batch for records in again.values()), again
             stored, polled, follows = dict(begin), dict(begin), {}
         elif entry["event"] == "polled":
             for name, (first, end, events) in entry["read"].items():
                 assert first == follows.get(name, stored.get(name, 0))
-                assert events <= BATCH
+                assert events <= batch
                 follows[name] = polled[name] = end
         elif entry["event"] == "stored":
             for name, offset in entry["offsets"].items():
@@ -181,7 +181,7 @@ def kill_and_compare(stage: Stage, folder: Path, variant: str, kills: Sequence[t
     config, quarantine = configure(stage.topics, folder, variant)
     log = run_victim(folder, config, [{"point": point, "nth": nth} for point, nth in kills], batch=batch)
     assert [entry["point"] for entry in log if entry["event"] == "killed"] == [point for point, _ in kills]
-    check_restarts(log)
+    check_restarts(log, batch)
     check_same(look(stage.topics, folder, quarantine), stage.undisturbed[variant])
 
 

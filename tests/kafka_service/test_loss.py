@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.running import wait_until
+from tests.kafka_service.test_stream import by_partition
 from tests.kafka_service.topics import KEPT, Topics
 from tests.kafka_service.watched import ACCEPTING, RUN, WatchedCalmon
 from tests.recovery.stream import START_MS, encode, prediction
@@ -39,11 +40,7 @@ def running(config: Path, command: Sequence[str] = RUN) -> Iterator[WatchedCalmo
 
 def lost(service: WatchedCalmon) -> dict[str, float]:
     """Records counted as lost, by partition."""
-    return {
-        dict(labels)["partition"]: value
-        for (name, labels), value in service.samples().items()
-        if name == "calmon_source_lost_records_total"
-    }
+    return by_partition(service.samples(), "calmon_source_lost_records_total")
 
 
 @pytest.fixture
@@ -91,6 +88,9 @@ def test_a_log_that_was_truncated_below_the_stored_offset(topics: Topics, config
         )
         send(topics, of_partition(1, "goes on"))
         service.wait_for("calmon_records_consumed_total", 30)
+        reading = by_partition(service.samples(), "calmon_source_reading")
+        assert {name: value for name, value in reading.items() if value} == {f"{topics.predictions}-1": 1, f"{topics.labels}-1": 1}
+        assert len(reading) == 4
     with running(config, ACCEPTING) as service:
         service.wait_for("calmon_records_consumed_total", 33)
         service.until_ready()

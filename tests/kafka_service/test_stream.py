@@ -62,6 +62,29 @@ def check_account(samples: Samples, lines: Sequence[bytes], account: dict[str, i
     assert reasons == account["rejected"]
 
 
+def by_partition(samples: Samples, name: str) -> dict[str, float]:
+    """A gauge of the source."""
+    return {dict(labels)["partition"]: value for (one, labels), value in samples.items() if one == name}
+
+
+def check_reading(running: RunningCalmon, topics: Topics) -> None:
+    """Check what is said of the reading itself, at the end of all partitions: lag, assignment, polls, commits."""
+    running.wait_for("calmon_source_operations_total", 0, operation="commit_failures")
+    wait_until(lambda: running.value("calmon_source_operations_total", operation="commits"), "offsets are committed")
+    samples = running.samples()
+    assert by_partition(samples, "calmon_source_lag_records") == dict.fromkeys(topics.names, 0)
+    assert by_partition(samples, "calmon_source_reading") == dict.fromkeys(topics.names, 1)
+    read_until_s = by_partition(samples, "calmon_source_read_until_timestamp_seconds")
+    assert read_until_s.keys() == set(topics.names)
+    for kind, topic in (("prediction", topics.predictions), ("label", topics.labels)):
+        newest_s = max(value for name, value in read_until_s.items() if name.startswith(topic))
+        assert newest_s == samples[("calmon_newest_event_timestamp_seconds", frozenset({("kind", kind)}))]
+    operations = {dict(labels)["operation"]: value for (one, labels), value in samples.items() if one == "calmon_source_operations_total"}
+    assert operations["polls"] > 0
+    assert operations["assignments"] == 1
+    assert operations["unreadable_records"] == 0
+
+
 def until_read(running: RunningCalmon, wanted: int) -> Samples:
     """Wait until everything is read; the page then."""
     running.wait_for("calmon_records_consumed_total", wanted)
@@ -100,6 +123,7 @@ def test_a_real_stream_comes_to_the_sums_of_its_file(kafka: Kafka, tmp_path: Pat
         samples = until_read(running, len(lines))
         wanted = evaluate(file, config)
         check_account(samples, lines, wanted.account)
+        check_reading(running, topics)
         at_ms = int(samples[("calmon_clock_seconds", frozenset())] * 1000)
         for name, metrics in windows_report(file, config, at_ms, f"{hours}h").items():
             model, _, version = name.partition("@")

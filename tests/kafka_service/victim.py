@@ -27,7 +27,7 @@ from monitor.export.quarantine_sink import Entry
 from monitor.export.quarantine_topic import TopicSink
 from monitor.sources.kafka import KafkaSource
 from monitor.sources.kafka_settings import KafkaSettings
-from monitor.sources.protocol import Position, Slice
+from monitor.sources.protocol import Position, Slice, never
 from tests.recovery.attempts import LateKill, make_attempts
 from tests.recovery.victim import AFTER_EVERYTHING_MS, Log
 
@@ -51,10 +51,10 @@ class WatchedSource(KafkaSource):
         """Whether there is something left of what the topics held at the start; they go on, as far as the pipeline knows."""
         return any(self.status().lag_records.values())
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Note the stored positions, then start."""
         self._log.note("start", offsets={name: position["offset"] for name, position in positions.items()})
-        super().start(positions)
+        super().start(positions, given_up)
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Slice]:
         """Poll, and note what came and how much the shard with the least has left."""

@@ -52,7 +52,7 @@ class WatchedCalmon(RunningCalmon):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._end_watch()
+        self.end_watch()
         super().__exit__(kind, error, trace)
 
     def _listens(self) -> bool:
@@ -82,13 +82,14 @@ class WatchedCalmon(RunningCalmon):
 
     def stop_well(self) -> None:
         """End it in order, and check that every scrape was answered, soon."""
-        self._end_watch()
+        self.end_watch()
         assert self.stop() == 0, self.log
         assert "Exception in thread" not in self.log, self.log
         bad = [answer for answer in self.answers if answer.status != 200 or answer.took_s > SLOWEST_S]
         assert not bad, f"{len(bad)} of {len(self.answers)} scrapes: {bad[:5]}"
 
-    def _end_watch(self) -> None:
+    def end_watch(self) -> None:
+        """Ask for no more pages."""
         self._enough.set()
         if self._watcher.is_alive():
             self._watcher.join()

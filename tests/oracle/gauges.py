@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
+from scipy.stats import fisher_exact
+
 from tests.oracle.join import Scored
-from tests.oracle.metrics import Metrics, ModelConfig, bin_sums, defined, metrics, ratio, report_edges, wilson
+from tests.oracle.metrics import Metrics, ModelConfig, acceptance, bin_sums, defined, metrics, ratio, report_edges, wilson
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
@@ -80,6 +83,7 @@ GAUGES = SEGMENT_GAUGES | {
     "cw_accuracy": "calmon_cw_accuracy_ratio",
     "decided": "calmon_decided",
     "accepted": "calmon_accepted",
+    "labelled_accepted": "calmon_labelled_accepted",
     "coverage": "calmon_coverage_ratio",
     "labelled_coverage": "calmon_labelled_coverage_ratio",
     "selective_risk": "calmon_selective_risk_ratio",
@@ -117,7 +121,10 @@ def gauges(
         The value by gauge name and label items; what is undefined or has no prediction in its window is not there.
     """
     exported: dict[GaugeKey, float] = {}
+    attributes: dict[tuple[str, str, str, str], list[Series]] = defaultdict(list)
     for series in series_at(scored, models, defaults, now_ms, windows):
+        if series.segment != "all":
+            attributes[series.window, series.model, series.model_version, series.segment].append(series)
         for metric, number in metrics(series.events, series.config, series.edges).items():
             if metric in series.families:
                 exported[series.key(metric)] = number
@@ -125,6 +132,9 @@ def gauges(
             for low, high, sums in bin_sums(series.events, series.edges):
                 for name, number in zip(BIN_GAUGES, sums, strict=True):
                     exported[series.bin_key(name, low, high)] = number
+    for of_attribute in attributes.values():
+        labels = replace(of_attribute[0], value="all").labels
+        exported |= {(name, labels): number for name, number in between_groups(of_attribute).items()}
     return exported
 
 
@@ -159,6 +169,31 @@ class Series:
     def bin_key(self, name: str, low: float, high: float) -> GaugeKey:
         """The gauge of a report bin."""
         return name, self.labels | {("bin", f"{low:.6g}-{high:.6g}")}
+
+
+def between_groups(values: Sequence[Series]) -> dict[str, float]:
+    """Gauges that compare the values of an attribute: Fisher's test of each against the others with enough decisions, and Holm."""
+    counts = []
+    for series in values:
+        decisions = [decision for decision in (acceptance(event, series.config) for event in series.events) if decision is not None]
+        if series.value != OTHER and len(decisions) >= series.config.min_group_count:
+            counts.append((len(decisions), len(decisions) - sum(decisions)))
+    found = {"calmon_groups_used": float(len(counts))}
+    if len(counts) > 1:
+        rates = [rejected / decided for decided, rejected in counts]
+        found["calmon_group_rejection_spread_ratio"] = max(rates) - min(rates)
+        if min(rates) < 1:
+            found["calmon_group_acceptance_ratio"] = (1 - max(rates)) / (1 - min(rates))
+        found["calmon_group_rejection_p_ratio"] = min(1.0, len(counts) * min(_fisher(one, counts) for one in counts))
+    return found
+
+
+def _fisher(one: tuple[int, int], counts: Sequence[tuple[int, int]]) -> float:
+    decided, rejected = one
+    others = sum(number for number, _ in counts) - decided
+    rejected_others = sum(number for _, number in counts) - rejected
+    table = np.array([[rejected, decided - rejected], [rejected_others, others - rejected_others]])
+    return float(fisher_exact(table).pvalue)
 
 
 def series_at(

@@ -35,6 +35,7 @@ class ModelConfig:
     confidence_threshold: float | None = None
     groups: tuple[str, ...] = ()
     max_group_values: int = 50
+    min_group_count: int = 30
 
 
 def report_edges(events: Sequence[Scored], config: ModelConfig) -> tuple[float, ...]:
@@ -230,6 +231,7 @@ def _selective(events: Sequence[Scored], config: ModelConfig) -> dict[str, float
         {
             "decided": len(decided),
             "accepted": accepted,
+            "labelled_accepted": len(kept),
             "coverage": ratio(accepted, len(decided)),
             "labelled_coverage": ratio(len(kept), len(labelled)),
         }

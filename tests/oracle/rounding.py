@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from tests.oracle.gauges import BIN_GAUGES, GaugeKey, Series, Window, series_at
+from tests.oracle.gauges import BIN_GAUGES, GaugeKey, Series, Window, gauges, series_at
 from tests.oracle.join import Scored
 from tests.oracle.metrics import CSR_EPSILON, ModelConfig, bin_index, bin_sums, bin_variances, csr_sums, csr_test, metrics, noise_floor
 
@@ -33,7 +33,8 @@ def tolerances(
     Not for equal-mass bins, whose edges an implementation on sums only approximates.
     """
     allowed: dict[GaugeKey, float] = {}
-    for series in series_at(scored, models, defaults, now_ms, windows):
+    events, windows = list(scored), list(windows)
+    for series in series_at(events, models, defaults, now_ms, windows):
         found = metrics(series.events, series.config, series.edges)
         magnified = _magnified(series, found)
         for metric, number in found.items():
@@ -44,7 +45,9 @@ def tolerances(
             for low, high, sums in bin_sums(series.events, series.edges):
                 for name, number in zip(BIN_GAUGES, sums, strict=True):
                     allowed[series.bin_key(name, low, high)] = RELATIVE * max(1.0, abs(number))
-    return allowed
+    # What compares groups comes from counts alone.
+    compared = [key for key in gauges(events, models, defaults, now_ms, windows) if key not in allowed]
+    return allowed | dict.fromkeys(compared, RELATIVE)
 
 
 def _magnified(series: Series, found: Mapping[str, float]) -> dict[str, float]:

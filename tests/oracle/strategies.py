@@ -29,6 +29,7 @@ MODELS = {
         bins=10,
         groups=("region", "device"),
         max_group_values=2,
+        min_group_count=2,
         ood_threshold=-0.5,
         ood_high_is="out_of_distribution",
     ),
@@ -51,7 +52,7 @@ SCOPES: tuple[tuple[str | None, str | None], ...] = (
     ("m", "2"),
     ("o", "9"),
 )
-CONFIDENCES = (0.0, 1.0, 0.1, 0.3, 0.29999999999999993, 0.5, 0.6, 0.75, 0.8, 0.9, 1 / 15, 5 / 15, 13 / 15)
+CONFIDENCES = (0.0, -0.0, 1.0, 0.1, 0.3, 0.29999999999999993, 0.5, 0.6, 0.75, 0.8, 0.9, 1 / 15, 5 / 15, 13 / 15)
 NEAR_ONE = (1 - 1e-7, 1 - 5e-7, 1 - 1e-6, 1 - 1.5e-6, 1 - 1e-5)
 CLASS_NAMES = ("a", "b", "c", "d", "\u00e9")
 GROUPS: tuple[dict[str, str] | None, ...] = (
@@ -218,7 +219,7 @@ def _prediction_record(draw: st.DrawFn, days: int) -> Record:
     else:
         record |= {"confidence": draw(confidences()), "predicted_class": draw(st.sampled_from(CLASS_NAMES))}
     optional = {
-        "ood_score": draw(st.sampled_from([None, -0.5, 0.5, -0.37, 0.75, 2, -1e6])),
+        "ood_score": draw(st.sampled_from([None, -0.5, 0.5, -0.37, 0.75, 2, -1e6, 0, -0.0, 5e-324])),
         "accepted": draw(st.sampled_from([None, None, True, False])),
         "groups": draw(st.sampled_from(GROUPS)),
         "domain": draw(st.sampled_from([None, "id", "camera-7"])),

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -35,7 +36,15 @@ WINDOWS = (
 """Two that move by the minute and two that move by the hour; the first and the last do not wait for labels."""
 
 
-def model_config(config: oracle.ModelConfig) -> ModelConfig:
+WATCHED: Mapping[str, Mapping[str, Any]] = {
+    "m": {"positive_class": "b", "positive_edges": (0.0, 0.2, 0.5, 0.9), "classwise": True, "temperature": True},
+    "n": {"positive_class": "a", "temperature": True},
+    "o": {"classwise": True},
+}
+"""Keys, by model, that turn on the sums that only the integers are compared of: the oracle has no gauges of them."""
+
+
+def model_config(config: oracle.ModelConfig, watched: Mapping[str, Any] | None = None) -> ModelConfig:
     """What the oracle is told about a model, as the product is told it; every key is set, so nothing is inherited."""
     bins = {"bins": config.bins, "scheme": config.scheme} if config.edges is None else {"edges": config.edges}
     return ModelConfig.model_validate(
@@ -47,7 +56,9 @@ def model_config(config: oracle.ModelConfig) -> ModelConfig:
             "confidence_threshold": config.confidence_threshold,
             "groups": config.groups,
             "max_group_values": config.max_group_values,
+            "min_group_count": config.min_group_count,
         }
+        | dict(watched or {})
     )
 
 
@@ -57,13 +68,15 @@ def make_config(
     horizon_ms: int | None,
     windows: Sequence[WindowConfig] = WINDOWS,
     history_ms: int | None = None,
+    watched: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Config:
     """A configuration for an engine in memory; without `history_ms` panes are kept longer than any history here lasts."""
+    extra = watched or {}
     return Config(
         state=StateConfig(directory="/nowhere", horizon_ms=horizon_ms, history_ms=history_ms or 90 * DAY_MS),
         windows=tuple(windows),
         defaults=model_config(defaults),
-        models={name: model_config(config) for name, config in models.items()},
+        models={name: model_config(models.get(name, defaults), extra.get(name)) for name in sorted({*models, *extra})},
     )
 
 

@@ -10,14 +10,14 @@ from itertools import accumulate, pairwise
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from monitor.events.contract import RecordKind
 from monitor.events.record import HeadTable
 from monitor.join.horizon import Horizon
 from monitor.join.row import RowCodec
-from monitor.names import RESERVED_SEGMENTS
+from monitor.names import RESERVED_SEGMENTS, SCORE_SEGMENT
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.joining import forget_row
@@ -28,7 +28,7 @@ from tests.oracle.events import Judgement, Label, Prediction, judge
 from tests.oracle.join import Scored, join_judged
 from tests.oracle.metrics import ModelConfig
 from tests.oracle.strategies import CLASSES, DEFAULTS, MODELS, START_MS, History, histories
-from tests.property.play import DAY_MS, HOUR_MS, MINUTE_MS, WINDOWS, Play, Records, make_config, quarantine_file
+from tests.property.play import DAY_MS, HOUR_MS, MINUTE_MS, WATCHED, WINDOWS, Play, Records, make_config, quarantine_file
 
 ItemT = TypeVar("ItemT")
 
@@ -69,7 +69,7 @@ def played(
 ) -> Iterator[Play]:
     """The product after all records."""
     with quarantine_file() as quarantine:
-        config = make_config(DEFAULTS, models, horizon_ms, WINDOWS, history_ms)
+        config = make_config(DEFAULTS, models, horizon_ms, WINDOWS, history_ms, WATCHED)
         play = Play(config, records, quarantine, manner.now_ms, kinds, manner.follow)
         turn = 0
         while play.fed < len(records):
@@ -309,30 +309,39 @@ def test_a_fresh_run_on_the_final_truth(history: History, manner: Manner, horizo
 
 
 CAPPED = {"m": ModelConfig(groups=("city", "shop"), max_group_values=1)}
-"""Stores four values of each attribute."""
+"""Stores four values of each attribute, and four classes."""
+
+CROWD = ("a", "b", "c", "d", "e", "f", "g")
 
 
 @st.composite
 def crowded(draw: st.DrawFn) -> list[tuple[str, bytes]]:
-    """Predictions with many group values, some of them labelled; an id is in one partition."""
+    """Predictions with many group values and classes, some of them labelled; an id is in one partition."""
     lines = []
     for number in range(draw(st.integers(0, 40))):
         partition = f"p{number % 4}"
         groups = {"city": f"c{draw(st.integers(0, 9))}", "shop": draw(st.sampled_from(["__other__", "a", "b", "c", "d", "e", "f"]))}
-        record = {
+        confidence = draw(st.sampled_from([0.1, 0.5, 0.9]))
+        names = draw(st.sampled_from(CROWD)), draw(st.sampled_from(CROWD))
+        record: dict[str, object] = {
             "type": "prediction",
             "prediction_id": str(number),
             "model": "m",
             "model_version": draw(st.sampled_from("12")),
             "predicted_at": START_MS + draw(st.integers(0, 3)) * HOUR_MS + number,
-            "confidence": draw(st.sampled_from([0.1, 0.5, 0.9])),
-            "predicted_class": "a",
+            "confidence": confidence,
+            "predicted_class": names[0],
             "groups": groups,
+            "ood_score": draw(st.sampled_from([None, 0.75, -0.75, 0, -0.0])),
+            "domain": draw(st.sampled_from([None, "id", "camera-7"])),
         }
+        if names[0] != names[1]:
+            record["probabilities"] = {names[0]: confidence, names[1]: 1 - confidence}
         lines.append((partition, json.dumps(record).encode()))
         if draw(st.booleans()):
-            label = {"type": "label", "prediction_id": str(number), "label": draw(st.sampled_from("ab")), "labelled_at": START_MS}
-            lines.append((partition, json.dumps(label).encode()))
+            label = {"type": "label", "prediction_id": str(number), "label": draw(st.sampled_from(CROWD)), "labelled_at": START_MS}
+            domain = draw(st.sampled_from([None, None, "id", "camera-7"]))
+            lines.append((partition, json.dumps(label | ({"domain": domain} if domain else {})).encode()))
     return lines
 
 
@@ -350,9 +359,25 @@ def test_the_cap_of_group_values_knows_no_order(data: st.DataObject, records: li
         stored: dict[tuple[str, ...], set[str]] = {}
         for line in lines:
             _, model, layout, version, segment, value, _ = json.loads(line)
-            if value not in ("all", "__other__"):
+            if segment == SCORE_SEGMENT:
+                assert value != "__other__"  # domains and signs are few and never evicted: mixed, they would mean nothing
+            elif value not in ("all", "__other__"):
                 stored.setdefault((model, layout, version, segment), set()).add(value)
         assert all(len(values) <= 4 for values in stored.values())
+
+
+def segments(records: Records, models: Mapping[str, ModelConfig] = MODELS) -> set[str]:
+    with played(records, None, models=models) as play:
+        return {json.loads(line)[4] for line in play.dump()}
+
+
+def test_the_histories_reach_every_segment() -> None:
+    """Or the tests here would compare nothing with nothing; `find` fails where there is none."""
+    generate = settings(max_examples=500, phases=[Phase.generate], database=None)
+    wanted = {"all", "region", "device", *RESERVED_SEGMENTS}
+    find(big_histories(2), lambda history: segments(named(history)) >= wanted, settings=generate)
+    crowd = {"all", "city", "shop", *RESERVED_SEGMENTS}
+    find(crowded(), lambda records: segments(records, CAPPED) >= crowd, settings=generate)
 
 
 OTHER_MODELS = {"m": ModelConfig(classes=CLASSES["m"], bins=7, groups=("device",)), "n": ModelConfig(edges=(0.0, 0.5, 0.9))}
@@ -366,10 +391,10 @@ def test_a_new_layout_begins_an_epoch(data: st.DataObject, history: History, man
     records = named(history)
     change = data.draw(st.integers(0, len(records)), label="records before the change")
     with quarantine_file() as quarantine:
-        play = Play(make_config(DEFAULTS, MODELS, None), records, quarantine, manner.now_ms)
+        play = Play(make_config(DEFAULTS, MODELS, None, watched=WATCHED), records, quarantine, manner.now_ms)
         while play.fed < change:
             play.feed(min(manner.batches[0][0], change - play.fed))
-        play.restart(make_config(DEFAULTS, OTHER_MODELS, None))
+        play.restart(make_config(DEFAULTS, OTHER_MODELS, None, watched=WATCHED))
         known = {model: [(epoch.start_ms, epoch.layout) for epoch in epochs] for model, epochs in play.engine.shard.epochs.items()}
         play.feed_all(manner.batches[0][0])
         changed = play.dump()
@@ -412,7 +437,7 @@ def test_a_running_window_is_the_sum_of_its_panes(
     """Whatever entered, left, was corrected or evicted: the same as read afresh from the store."""
     records = data.draw(crowded() if capped else big_histories(2).map(named), label="records")
     horizon_ms = data.draw(st.sampled_from([None, HOUR_MS]), label="horizon")
-    config = make_config(DEFAULTS, CAPPED if capped else MODELS, horizon_ms, WINDOWS, 4 * DAY_MS)
+    config = make_config(DEFAULTS, CAPPED if capped else MODELS, horizon_ms, WINDOWS, 4 * DAY_MS, WATCHED)
     with quarantine_file() as quarantine:
         begin_ms = START_MS + data.draw(st.sampled_from([0, HOUR_MS, DAY_MS, 3 * DAY_MS]), label="start")
         play = Play(config, records, quarantine, begin_ms, follow=follow)
@@ -454,7 +479,7 @@ STRIDES = st.lists(
 def test_a_running_window_follows_a_stream(records: list[tuple[str, bytes]], strides: list[tuple[int, bool, int]]) -> None:
     """Minutes fold into hours, panes enter and leave, some ticks are missed: the same as read afresh from the store."""
     with quarantine_file() as quarantine:
-        play = Play(make_config(DEFAULTS, MODELS, DAY_MS * 2), records, quarantine, START_MS)
+        play = Play(make_config(DEFAULTS, MODELS, DAY_MS * 2, watched=WATCHED), records, quarantine, START_MS)
         for batch, ticks, ahead_ms in strides:
             ahead = json.loads(records[min(play.fed + batch, len(records)) - 1][1])
             now_ms = ahead.get("predicted_at", ahead.get("labelled_at")) + ahead_ms

@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from monitor.clock import ManualClock
 from monitor.config import Config
 from monitor.config_file import load_config
 from monitor.sources.ndjson import NdjsonSource
-from monitor.sources.protocol import Position, Slice
+from monitor.sources.protocol import Position, Slice, never
 from tests.recovery.attempts import LateKill, make_attempts
 
 AFTER_EVERYTHING_MS = 1_800_000_000_000
@@ -45,10 +45,10 @@ class WatchedSource(NdjsonSource):
         self._log = log
         self.last_line = 0
 
-    def start(self, positions: Mapping[str, Position]) -> None:
+    def start(self, positions: Mapping[str, Position], given_up: Callable[[], bool] = never) -> None:
         """Note the stored position, then start."""
         self._log.note("start", line=max((int(position["line"]) for position in positions.values()), default=0))
-        super().start(positions)
+        super().start(positions, given_up)
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Slice]:
         """Poll, and note what came."""

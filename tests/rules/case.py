@@ -50,6 +50,9 @@ def windows(matured: bool = True) -> Series:
         **series("calmon_window_end_timestamp_seconds", {**SCRAPED, "window": "24h"}, MATURED),
         **series("calmon_window_start_timestamp_seconds", {**SCRAPED, "window": "1h"}, CLOCK - 3600),
         **series("calmon_window_end_timestamp_seconds", {**SCRAPED, "window": "1h"}, CLOCK),
+        **series("calmon_window_lag_seconds", {**SCRAPED, "window": "24h"}, 48 * 3600),
+        **series("calmon_window_lag_seconds", {**SCRAPED, "window": "1h"}, 0),
+        **of_process(evidence_maturity_seconds=48 * 3600),
     }
     return {**found, **of_process(evidence_matured_until_timestamp_seconds=MATURED)} if matured else found
 

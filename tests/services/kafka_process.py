@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,8 +49,13 @@ class BrokerProcess:
             )
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """SIGSTOP, and wait until it has an effect: on a busy machine a thread may still answer for a moment."""
+        assert self._process is not None, "the broker has not been started"
         self._signal(signal.SIGSTOP)
+        deadline_s = time.monotonic() + STOP_TIMEOUT_S
+        while not all(_stands(thread) for thread in Path(f"/proc/{self._process.pid}/task").iterdir()):
+            assert time.monotonic() < deadline_s, "the broker goes on in spite of SIGSTOP"
+            time.sleep(0.001)
 
     def thaw(self) -> None:
         """SIGCONT."""
@@ -89,3 +95,11 @@ class BrokerProcess:
     def _wait(self) -> None:
         assert self._process is not None, "the broker has not been started"
         self._process.wait(STOP_TIMEOUT_S)
+
+
+def _stands(thread: Path) -> bool:
+    """Whether a thread is stopped, or has ended."""
+    try:
+        return (thread / "stat").read_bytes().rpartition(b") ")[2][:1] in b"TZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True

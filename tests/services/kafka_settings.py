@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import random
 import shutil
 import socket
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +56,14 @@ class Certificate:
         command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
         return cls(certificate.read_text(), key.read_text())
+
+
+def unsecured_token(user: str, seconds: int = 600) -> str:
+    """A token as the OAUTHBEARER listeners take them: signed by nobody."""
+    now_s = int(time.time())
+    parts = ({"alg": "none"}, {"sub": user, "iat": now_s, "exp": now_s + seconds})
+    encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+    return ".".join(encoded) + "."
 
 
 def settings_of(listeners: Listeners, users: Mapping[str, str], certificate: Certificate | None) -> dict[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import signal
 import subprocess
@@ -20,9 +18,9 @@ from kafka.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError, T
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tests.services import kafka_process
-from tests.services.kafka import Kafka, KafkaBroker, open_client
+from tests.services.kafka import Kafka, KafkaBroker, open_client, shared_kafka
 from tests.services.kafka_container import environment, image
-from tests.services.kafka_settings import Listeners, settings_of
+from tests.services.kafka_settings import Listeners, pick_ports, settings_of, unsecured_token
 
 PATIENCE_MS = 20_000
 
@@ -123,13 +121,8 @@ def test_frozen_broker_answers_nothing_until_thawed(broker: KafkaBroker) -> None
 
 
 class Token(AbstractTokenProvider):  # type: ignore[misc] # kafka-python ships no types
-    """An unsecured token, as Kafka's own login module for tests takes it."""
-
     def token(self) -> str:
-        now_s = int(time.time())
-        parts = ({"alg": "none"}, {"sub": "alice", "iat": now_s, "exp": now_s + 600})
-        encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
-        return ".".join(encoded) + "."
+        return unsecured_token("alice")
 
 
 def test_users_and_tls() -> None:
@@ -150,6 +143,35 @@ def test_users_and_tls() -> None:
             assert [record.value for record in consume(bootstrap, topic, 1, start=number, **options)] == [b"%d" % number]
         with pytest.raises(KafkaError):  # no trust, no connection
             produce(secured.tls_bootstrap, topic, [b"refused"], security_protocol="SSL", bootstrap_timeout_ms=1000)
+
+
+def test_the_broker_that_the_environment_names_comes_first(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALMON_TEST_KAFKA", kafka.bootstrap)
+    with shared_kafka() as found:
+        assert not isinstance(found, KafkaBroker)
+        topic = found.new_topic()
+        produce(found.bootstrap, topic, [b"here"])
+    with kafka.admin() as admin:
+        assert topic not in admin.list_topics()
+
+
+def test_make_kafka_starts_a_broker_and_ends_it_with_ctrl_c(tmp_path: Path) -> None:
+    port = pick_ports(("broker",))["broker"]
+    root = kafka_process.START_SCRIPT.parents[3]
+    state_home = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    # Whoever runs the tests in the background may have them ignore Ctrl-C.
+    command = ["env", "--default-signal=INT", "make", "--no-print-directory", "kafka", f"PORT={port}"]
+    with subprocess.Popen(command, cwd=root, env=state_home, stdout=subprocess.PIPE, text=True, start_new_session=True) as make:
+        assert make.stdout is not None
+        try:
+            said = iter(make.stdout)
+            assert next(said).startswith(f"kafka: broker at 127.0.0.1:{port} (data in {tmp_path}/calmon/kafka)")
+            assert any("Kafka Server started" in line for line in said)
+            Kafka(f"127.0.0.1:{port}").create_topic("made")
+        finally:
+            os.killpg(make.pid, signal.SIGINT)  # what a terminal does: to all of the session that was made for it
+            make.stdout.read()
+    assert make.returncode in (0, -signal.SIGINT)
 
 
 def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ ONE_FAULT = {
     "http: !!map {port: 1}": "http: YAML tags (tag:yaml.org,2002:map) are not supported: leave it out (line 1)",
     "http: {!x port: 1}": "http.port: YAML tags (!x) are not supported: leave it out (line 1)",
     "models: {? [a] : {}}": "models: a key must be a text (line 1)",
-    "<<: {http: 1}": '"<<": unknown key; known here: source, state, windows, evaluation, quarantine, http, defaults, models (line 1)',
+    "<<: {http: 1}": '"<<": unknown key; known here: source, state, windows, evaluation, evidence, quarantine, '
+    "http, defaults, models (line 1)",
     # Unknown keys
     "htpp: {}": "htpp: unknown key; did you mean http? (line 1)",
     "port: 1": "port: unknown key; did you mean http.port? (line 1)",

@@ -49,6 +49,7 @@ class RecordedLog:
     """Recordings in a folder, all of whose records have arrived: the contract's have no times of their own."""
 
     ends = True
+    goes_on = False
 
     def __init__(self, folder: Path) -> None:
         self._paths = [folder / f"events-{index}.ndjson" for index in range(3)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from monitor.evidence.course import ALARMS, DETECTOR_ALARMS, E_ALARMS, Alarm
 from monitor.evidence.standing import Crossing, Evidence, Standing
-from monitor.export.evidence import evidence_families
+from monitor.export.evidence import MOST_SERIES, evidence_families
 from monitor.export.exposition import render
 from monitor.pipeline.evidence.page import evidence_section
 from monitor.pipeline.pages import render_snapshot
@@ -95,6 +98,18 @@ def test_the_page_says_since_when_and_what_crossed() -> None:
     assert "e_process over 0.02: 1970-01-01T07:00Z (3.5); run_length over 0.02: 1970-01-01T07:00Z (3.5, begun 1970-01-01T05:00Z)" in page
     assert page.count("<td>never</td>") == 1
     assert evidence_section(Evidence()) == ""
+
+
+def test_a_version_of_which_everything_has_crossed_has_the_most_series() -> None:
+    worst = replace(standing("worst", ALARMS), change_start_ms=dict.fromkeys(DETECTOR_ALARMS, 0))
+    evidence = Evidence((worst,), dict.fromkeys(E_ALARMS, (True,)))
+    assert sum(len(values) for values in samples(evidence).values()) == MOST_SERIES
+
+
+def test_every_gauge_is_documented_and_no_other() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text(encoding="utf-8")
+    documented = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
+    assert documented == {f"calmon_evidence_{name}" for name in samples(EVIDENCE)}
 
 
 def test_both_are_in_what_is_served() -> None:

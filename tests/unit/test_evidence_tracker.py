@@ -96,7 +96,7 @@ def lines_of(events: Sequence[Event]) -> list[bytes]:
     return [line for _, line in records(events)]
 
 
-EVENTS = made(2, range(14 * 24), GOOD_AND_BAD, per_hour=8)
+EVENTS = made(4, range(0, 14 * 24, 2), GOOD_AND_BAD, per_hour=12)
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +244,7 @@ def test_a_correction_after_maturity_changes_what_is_known_and_not_what_was_judg
     before = finish(engine, clock)
     assert not standing(before, "good").restated
     # Every second hour's labels of `good` turn out to be wrong, and some that were missing come.
-    turned = [event for event in events if event.version == "good" and event.at_ms // HOUR_MS % 2 and event.at_ms < START_MS + 2 * DAY_MS]
+    turned = [event for event in events if event.version == "good" and event.at_ms // HOUR_MS % 4 and event.at_ms < START_MS + 2 * DAY_MS]
     later_ms = events[-1].at_ms + 2 * DAY_MS
     late = [label(event.one, later_ms, "no" if event.correct else "yes", revision=1) for event in turned]
     store = engine.shard.store

@@ -116,6 +116,15 @@ def test_debiased_is_0_on_average_where_a_bin_has_one_confidence(confidences: li
     assert mean_over_outcomes(debiased.ece_squared_debiased, confidences) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_skill_is_what_is_saved_of_the_base_rates_score(seed: int) -> None:
+    c, correct = events(seed, 400)
+    base = brier_score_loss(correct, np.full(400, correct.mean()))
+    saved = 1 - brier_score_loss(correct, c) / base
+    assert decomposition.brier_skill(one(c.tolist(), correct.tolist()))[0] == pytest.approx(saved, abs=1e-9)
+    assert math.isnan(decomposition.brier_skill(one([0.9, 0.8], [True, True]))[0])
+
+
 def test_nothing_is_defined_without_an_event() -> None:
     empty = one([], [])
     for function in (*PARTS, *SQUARED):

@@ -37,7 +37,9 @@ def refuse(shard: Shard, outbox: Outbox, *values: bytes, timestamp_ms: int | Non
 def restart(store: MemoryStore, path: Path) -> tuple[Shard, Outbox]:
     """What a new process makes of what is stored."""
     shard = Shard(store, None, ())
-    return shard, Outbox(shard, FileSink(path))
+    outbox = Outbox(shard, FileSink(path))
+    outbox.drain()
+    return shard, outbox
 
 
 def records(path: Path) -> list[str]:
@@ -254,7 +256,7 @@ def test_a_first_mark_is_stored_before_the_first_delivery_and_each_later_one_wit
     outbox.drain()
     assert sink.calls == [([0], False, b"first"), ([1], False, b"after 0")]
     after = ListSink()
-    Outbox(Shard(store.copy(), None, ()), after)
+    Outbox(Shard(store.copy(), None, ()), after).drain()
     assert after.calls == [([1], True, b"after 0")]
 
 
@@ -327,8 +329,19 @@ def test_one_delivery_at_most_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> No
     assert [numbers for numbers, _, _ in sink.calls] == [[0, 1], [2, 3], [4]]
     assert waiting(store) == 1
     after = ListSink()
-    Outbox(Shard(store, None, ()), after)
+    Outbox(Shard(store, None, ()), after).drain()
     assert after.calls == [([4], True, b"after 3")]
+
+
+def test_what_a_crash_left_is_not_asked_for_before_anybody_drains() -> None:
+    store, sink = MemoryStore(), ListSink()
+    shard = Shard(store, None, ())
+    refuse(shard, Outbox(shard, sink), b"1")
+    sink.away = True
+    outbox = Outbox(Shard(store, None, ()), sink)
+    assert (outbox.waiting, outbox.trouble) == (1, None)
+    outbox.drain()
+    assert (outbox.waiting, outbox.trouble) == (1, "away")
 
 
 def test_an_outbox_of_an_older_calmon_is_read() -> None:

@@ -39,9 +39,9 @@ def run(store: MemoryStore, folder: Path, text: str, events: list[object], now_m
 class _Lenient(ListSource):
     """Starts although partitions of earlier lives are gone."""
 
-    def start(self, positions: object) -> None:
+    def start(self, positions: object, given_up: object = None) -> None:
         """Begin at the beginning."""
-        del positions
+        del positions, given_up
         super().start({})
 
 

@@ -21,10 +21,10 @@ from monitor.metrics.temperature import (
     select_temperature,
     softmax_t,
     split_of,
-    temperature_grid,
     tempered_nll,
 )
 from monitor.statistics.fixed_point import F64, I64
+from monitor.statistics.tempering import temperatures
 
 CASES = Path(__file__).parents[1] / "golden" / "cases"
 
@@ -65,11 +65,11 @@ def test_example_5_of_the_source() -> None:
 
 
 def test_the_grid_is_geometric_around_one() -> None:
-    grid = temperature_grid()
+    grid = temperatures()
     assert (len(grid), grid[0], grid[30], grid[-1]) == (61, 0.125, 1.0, 8.0)
     assert np.diff(np.log(grid)) == pytest.approx(np.full(60, math.log(64) / 60), abs=1e-12)
-    assert len(temperature_grid(121)) == 121
-    assert temperature_grid(121)[::2] == pytest.approx(grid, rel=1e-14)
+    assert len(temperatures(121)) == 121
+    assert temperatures(121)[::2] == pytest.approx(grid, rel=1e-14)
 
 
 def test_tempered_nll_is_its_definition() -> None:
@@ -85,14 +85,14 @@ def test_tempered_nll_is_its_definition() -> None:
 def test_the_quartic_and_the_root_find_scipys_minimum(seed: int) -> None:
     probabilities, labels, true = outcomes(seed)
     want = minimiser(probabilities, labels)
-    grid = temperature_grid()
+    grid = temperatures()
     sums = tempered_nll(probabilities, labels, grid).sum(axis=0)
     from_sums = float(best_temperature(sums[None], grid)[0])
     assert abs(math.log(from_sums) - want) <= 8e-4, seed
     at_minimum, found = tempered_nll(probabilities, labels, np.array([math.exp(want), from_sums])).mean(axis=0).tolist()
     assert found - at_minimum <= 3e-7, seed
     assert nll_at(sums, grid, from_sums) / len(labels) == pytest.approx(found, abs=1e-6), seed
-    finer = temperature_grid(121)
+    finer = temperatures(121)
     from_finer = best_temperature(tempered_nll(probabilities, labels, finer).sum(axis=0)[None], finer)
     assert abs(math.log(from_finer[0]) - want) <= 2e-4, seed
     assert math.log(fit_temperature(probabilities, labels)) == pytest.approx(want, abs=1e-6), seed
@@ -108,7 +108,7 @@ def test_the_fitted_temperature_keeps_the_predicted_class(seed: int) -> None:
 
 def test_sums_scaled_to_integers_give_the_same_temperature() -> None:
     probabilities, labels, _ = outcomes(1)
-    grid = temperature_grid()
+    grid = temperatures()
     nll = tempered_nll(probabilities, labels, grid)
     whole = np.rint(nll * 2**24).astype(np.int64).sum(axis=0)
     assert best_temperature(whole[None], grid) == pytest.approx(best_temperature(nll.sum(axis=0)[None], grid), rel=1e-6)
@@ -116,7 +116,7 @@ def test_sums_scaled_to_integers_give_the_same_temperature() -> None:
 
 
 def test_the_minimum_of_a_quartic_is_exact() -> None:
-    grid = temperature_grid()
+    grid = temperatures()
     for vertex in (-2.03, -1.99, -0.3, 0.0, 0.011, 1.9, 2.03):
         distance = np.log(grid) - vertex
         sums = 3.0 + 5.0 * distance**2 + 0.4 * distance**3 + 0.7 * distance**4
@@ -128,7 +128,7 @@ def test_the_minimum_of_a_quartic_is_exact() -> None:
 @example(around=[69, 13, 1, 0, 1], first=56)
 def test_the_minimum_lies_beside_the_smallest_sum(around: list[int], first: int) -> None:
     """Whatever the sums: Newton's steps leave it in both examples if nothing holds them."""
-    grid = temperature_grid()
+    grid = temperatures()
     sums = [10_000] * first + around + [10_000] * (56 - first)
     found = best_temperature(np.array([sums]), grid)[0]
     smallest = int(np.argmin(sums))
@@ -137,7 +137,7 @@ def test_the_minimum_lies_beside_the_smallest_sum(around: list[int], first: int)
 
 def test_a_minimum_beyond_the_grid_gives_its_end() -> None:
     probabilities, right = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1])
-    grid = temperature_grid()
+    grid = temperatures()
     for labels, end in ((right, 0.125), (1 - right, 8.0)):
         sums = tempered_nll(probabilities, labels, grid).sum(axis=0)
         assert best_temperature(sums[None], grid).tolist() == [end]
@@ -145,7 +145,7 @@ def test_a_minimum_beyond_the_grid_gives_its_end() -> None:
 
 
 def test_undefined_where_every_temperature_is_as_good() -> None:
-    grid = temperature_grid()
+    grid = temperatures()
     assert np.isnan(best_temperature(np.zeros((2, 61), dtype=np.int64), grid)).all()
     assert math.isnan(fit_temperature(np.empty((0, 3)), np.empty(0, dtype=np.int64)))
     assert math.isnan(fit_temperature(np.full((4, 2), 0.5), np.array([0, 1, 1, 1])))

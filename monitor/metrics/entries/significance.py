@@ -137,5 +137,6 @@ DECOMPOSITION = Family(
             "1",
             positive=True,
         ),
+        Metric("brier_skill", "brier_skill", "Share of the base rate's Brier score saved.", decomposition.brier_skill, "1", positive=True),
     ),
 )

@@ -23,7 +23,7 @@ from monitor.pipeline.evidence.maturity import mature_pane
 from monitor.pipeline.evidence.view import show, standings
 from monitor.pipeline.shard import Shard
 from monitor.statistics.fixed_point import I64
-from monitor.statistics.pane import HOUR, PaneSums
+from monitor.statistics.pane import HOUR, POSITION_BITS, SLOT_BITS, PaneSums
 from monitor.windows.matured import VersionKey, add_cell, cells_by_pane
 
 log = logging.getLogger(__name__)
@@ -141,24 +141,25 @@ class Tracker:
         return set(courses)
 
     def _take(self, shards: Sequence[Shard], first: int, limit: int) -> tuple[int, _Entering] | None:
-        """The next panes that hold anything, a day at most: the pane after them, and whose they are; None if there are none.
+        """The next panes that hold anything, of one day: the pane after them, and whose they are; None if there are none.
 
         All shards are read at one moment, and from that moment on changes of these panes are corrections.
         """
-        width = max(1, min(_PER_DAY, PANES_A_TICK // max(1, len(self.book.courses))))
         with ExitStack() as stack:
             for shard in shards:
                 stack.enter_context(shard.lock)
             days = sorted({day for shard in shards for day in shard.matured_days()})
             for day in (day for day in days if first < (day + 1) * _PER_DAY and day * _PER_DAY < limit):
-                for begin in range(max(first, day * _PER_DAY), min(limit, (day + 1) * _PER_DAY), width):
-                    end = min(begin + width, limit, (day + 1) * _PER_DAY)
-                    parts = [shard.matured.read(begin, end) for shard in shards]
-                    last = max((int(part.pane[-1]) for part in parts if len(part.keys)), default=None)
-                    if last is not None:
-                        for shard, part in zip(shards, parts, strict=True):
-                            shard.matured.sums.enter(part, last + 1)
-                        return last + 1, _gather(shards, parts)
+                begin, end = max(first, day * _PER_DAY), min(limit, (day + 1) * _PER_DAY)
+                parts = [shard.matured.read(begin, end) for shard in shards]
+                panes = np.sort(np.concatenate([np.unique(part.keys >> POSITION_BITS) >> SLOT_BITS for part in parts]))
+                if len(panes):
+                    # So many series of panes at once, but at least one pane whole.
+                    last = int(panes[-1] if len(panes) <= PANES_A_TICK else max(panes[0], panes[PANES_A_TICK] - 1))
+                    parts = [part.between(begin, last + 1) for part in parts]
+                    for shard, part in zip(shards, parts, strict=True):
+                        shard.matured.sums.enter(part, last + 1)
+                    return last + 1, _gather(shards, parts)
         return None
 
     def _look(self, shards: Sequence[Shard], judged: Iterable[VersionKey]) -> None:

@@ -1,0 +1,1 @@
+"""Questions asked once, from event files or the state of a stopped service: references and recommendations."""

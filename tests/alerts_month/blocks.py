@@ -1,4 +1,4 @@
-"""A run of calmon as blocks of Prometheus: every half hour of its clock its page is kept, as a scrape would."""
+"""A run of calmon as blocks of Prometheus: every hour of its clock its page is kept, as a scrape would."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from monitor.app import Engine
 from monitor.clock import ManualClock
 from monitor.config import Config
 from monitor.demo.replay import Recording, ReplaySource
-from monitor.duration import MINUTE_MS
+from monitor.duration import HOUR_MS
 from monitor.pipeline.configured import surroundings
 from monitor.pipeline.pages import render_snapshot
+from tests.doubles.memory_store import MemoryStore
 from tests.rules.promtool import promtool
 
-STEP_MS = 30 * MINUTE_MS
+STEP_MS = HOUR_MS
 TARGET = 'job="calmon",instance="a:9779"'
 _BATCH = 20_000
 
@@ -23,7 +24,7 @@ def run(config: Config, recordings: Sequence[Recording], begin_ms: int, end_ms: 
     """Run calmon over the recordings on a clock of its own; the directory with the blocks."""
     clock = ManualClock(begin_ms)
     source = ReplaySource(recordings, clock)
-    engine = Engine(config, clock, source)
+    engine = Engine(config, clock, source, store=MemoryStore())
     text = folder / "pages.txt"
     try:
         engine.runner.start()

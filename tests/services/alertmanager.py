@@ -8,12 +8,12 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
 from tests.services.prometheus import START_TIMEOUT_S, STOP_TIMEOUT_S, ServiceMissingError, free_port
 
@@ -130,6 +130,13 @@ class AlertmanagerServer:
         with _LOCAL.open(f"http://{self.address}/api/v2/alerts", timeout=10) as answer:
             found: Sequence[Any] = json.load(answer)
             return found
+
+    def send(self, alerts: Sequence[Mapping[str, str]]) -> None:
+        """Tell it of alerts, as a Prometheus does."""
+        body = json.dumps([{"labels": labels} for labels in alerts]).encode()
+        request = Request(f"http://{self.address}/api/v2/alerts", body, {"Content-Type": "application/json"})
+        with _LOCAL.open(request, timeout=10) as answer:
+            assert answer.status == 200
 
     def _wait_until_ready(self) -> None:
         assert self._process is not None

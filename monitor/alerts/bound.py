@@ -31,7 +31,12 @@ BOUNDS: Sequence[Bound] = (
     Bound("still_log_e", 1, Form.NUMBER, "ln E of a window that began after the trouble, from which on the trouble goes on"),
     Bound("few_labelled", 30, Form.COUNT, "least labels of such a window"),
     Bound("labelled", 100, Form.COUNT, "least labels, predictions, scores or records that a ratio must rest on"),
-    Bound("completeness", 0.5, Form.RATIO, "least share of predictions with a label in a window whose risk is judged"),
+    Bound(
+        "unlabelled_right",
+        1,
+        Form.RATIO,
+        "share of accepted predictions without a label that counts as right; 0 where labels are sampled at random",
+    ),
     Bound("maturity_slack", 2 * 3600, Form.DURATION, "how far a window may reach beyond the hours that have matured, and still count"),
     Bound("label_silence", 3 * 86_400, Form.DURATION, "longest time without any label; a bit more than your longest ordinary gap"),
     Bound("prediction_silence", 6 * 3600, Form.DURATION, "longest time without any prediction"),

@@ -21,9 +21,17 @@ DECISION: Sequence[Alert] = (
         name="CalmonSelectiveRiskOverBudget",
         severity=Severity.PAGE,
         needs=Needs.LABELS,
-        expression=f"""calmon_selective_risk_lower_ratio{{segment="all"}} > calmon_selective_risk_budget_ratio{{segment="all"}}
+        # Errors may be found sooner than the rest: accepted predictions without a label count as right, as in the evidence.
+        expression=f"""(
+  calmon_selective_risk_lower_ratio{{segment="all"}}
+  * calmon_labelled_accepted{{segment="all"}}
+  / (
+    calmon_labelled_accepted{{segment="all"}}
+    + ${{unlabelled_right}} * (calmon_accepted{{segment="all"}} - calmon_labelled_accepted{{segment="all"}})
+  )
+)
+> calmon_selective_risk_budget_ratio{{segment="all"}}
 and calmon_labelled_accepted{{segment="all"}} >= ${{labelled}}
-and calmon_completeness_ratio{{segment="all"}} >= ${{completeness}}
 {MATURE}""",
         form=Form.RATIO,
         wait="1h",
@@ -31,14 +39,14 @@ and calmon_completeness_ratio{{segment="all"}} >= ${{completeness}}
         labels=WINDOW,
         summary="{model} {model_version} is wrong too often where its predictions are accepted",
         description="Of the accepted predictions of {model} {model_version} in window {window} at least {value} are wrong, the budget is "
-        "{budget}. The share found is {risk} of {accepted} labelled ones; {completeness_now} of the window has labels. The window began "
-        "{since}.",
+        "{budget}. The share found is {risk} of {accepted} labelled ones; {completeness} of the window has labels, and of the accepted "
+        "without one {unlabelled_right} count as right. The window began {since}.",
         dashboard="calmon-version",
         details={
             "budget": _ratio("calmon_selective_risk_budget_ratio"),
             "risk": _ratio("calmon_selective_risk_ratio"),
             "accepted": _count("calmon_labelled_accepted"),
-            "completeness_now": _ratio("calmon_completeness_ratio"),
+            "completeness": _ratio("calmon_completeness_ratio"),
             "since": WINDOW_START,
         },
     ),

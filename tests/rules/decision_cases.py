@@ -14,6 +14,7 @@ def _risk(window: dict[str, str] = MATURE, **other: float) -> Series:
         "selective_risk_ratio": 0.15,
         "selective_risk_budget_ratio": 0.1,
         "labelled_accepted": 400,
+        "accepted": 400,
         "completeness_ratio": 0.9,
     }
     return {**windows(), **of_window(window, **{**values, **other})}
@@ -57,16 +58,16 @@ CASES = (
         _LABELS,
         "credit 7 is wrong too often where its predictions are accepted",
         "Of the accepted predictions of credit 7 in window 24h at least 12% are wrong, the budget is 10%. The share found is 15% of 400 "
-        f"labelled ones; 90% of the window has labels. The window began {_BEGAN}.",
+        f"labelled ones; 90% of the window has labels, and of the accepted without one 100% count as right. The window began {_BEGAN}.",
     ),
     Silent("CalmonSelectiveRiskOverBudget", "it may be chance", _risk(selective_risk_lower_ratio=0.1)),
-    Silent("CalmonSelectiveRiskOverBudget", "few labels", _risk(labelled_accepted=99)),
-    Silent("CalmonSelectiveRiskOverBudget", "half the labels are missing", _risk(completeness_ratio=0.49)),
+    Silent("CalmonSelectiveRiskOverBudget", "few labels", _risk(labelled_accepted=99, accepted=99)),
+    Silent("CalmonSelectiveRiskOverBudget", "errors may have been labelled first", _risk(accepted=480)),
     Silent("CalmonSelectiveRiskOverBudget", "a provisional window", _risk(PROVISIONAL)),
     Silent(
         "CalmonSelectiveRiskOverBudget",
         "no budget",
-        {**windows(), **of_window(MATURE, selective_risk_lower_ratio=0.9, labelled_accepted=400, completeness_ratio=0.9)},
+        {**windows(), **of_window(MATURE, selective_risk_lower_ratio=0.9, labelled_accepted=400, accepted=400)},
     ),
     Firing(
         "CalmonRejectionJump",

@@ -4,10 +4,10 @@ STAMP := .venv/.installed
 PORT ?= 9092
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types arch bench soak format kafka services
+.PHONY: help setup run test check lint types arch bench soak format dashboards kafka services
 
 help: ## Say what each target does
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv and install calmon into it; again only when what it needs has changed
 
@@ -47,6 +47,9 @@ soak: setup services ## The tests that run for minutes
 format: setup ## Let ruff format and fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+dashboards: setup ## Write grafana/dashboards/ anew from the catalogue of metrics
+	$(BIN)/python -m grafana.generate
 
 kafka: ## Start an Apache Kafka broker on 127.0.0.1:9092 (or PORT=...) and stay with it; no Docker needed
 	@deploy/local/kafka/start.sh --port $(PORT) || [ $$? -eq 130 ]

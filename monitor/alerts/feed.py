@@ -62,7 +62,7 @@ and calmon_predictions{{segment="all"}} >= ${{labelled}}
         summary="far fewer labels of {model} {model_version} come than used to",
         description="{value} of the {predictions} predictions of {model} {model_version} in window {window} have a label; over its whole "
         "life it is {usual} (bound: {completeness_drop} of that). The window began {since}.",
-        dashboard="calmon-pipeline",
+        dashboard="calmon-version",
         details={
             "predictions": Detail('max by ($by) (calmon_predictions{$m,segment="all"})', Form.COUNT),
             "usual": Detail("calmon_evidence_matured_labelled{$m} / calmon_evidence_matured_predictions{$m}", Form.RATIO, VERSION),
@@ -84,7 +84,7 @@ and calmon_label_delay_seconds_count >= 10 * ${labelled}""",
         summary="labels of {model} {model_version} come later than they used to",
         description="Labels of {model} {model_version} in the last 6 hours were {value} late on average, {usual} over its whole life "
         "(bound: {delay_growth} times that); {recent} labels came. Windows whose lag is shorter than that are provisional.",
-        dashboard="calmon-pipeline",
+        dashboard="calmon-version",
         details={
             "usual": Detail(
                 "max by ($by) (calmon_label_delay_seconds_sum{$m}) / max by ($by) (calmon_label_delay_seconds_count{$m})", Form.DURATION

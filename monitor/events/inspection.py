@@ -32,7 +32,8 @@ from monitor.events.record import Refusal
 ClassesOf = Callable[[str], tuple[str, ...] | None]
 """The configured class names of a model, for probabilities sent as a list."""
 
-_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+# A string that never ends swallows the rest: what looks like a bracket there is none.
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 class RefusalError(Exception):

@@ -253,6 +253,8 @@ def is_open(raw: bytes) -> bool:
 @example(record=(TOO_LARGE[:-100], "prediction"))
 @example(record=(b'{"a":' * 100_000, "any"))
 @example(record=(b'{"type":"label","prediction_id":"p","label":"a","labelled_at":' + b"9" * 5_000 + b"}", "any"))
+@example(record=(b'{"model":"\\","model_version":"a","ood_score":[[[[[[[[[]]]]]]]]]}', "any"))
+@example(record=(b'{"model":"a' + b"[" * 20 + b"\\", "any"))
 def test_the_oracle_agrees(record: tuple[bytes, RecordKind]) -> None:
     raw, kind = record
     got = normal(new_decoder().decode(raw, kind))

@@ -17,12 +17,14 @@ from monitor.events.contract import RecordKind
 from monitor.events.record import HeadTable
 from monitor.join.horizon import Horizon
 from monitor.join.row import RowCodec
-from monitor.names import RESERVED_SEGMENTS, SCORE_SEGMENT
+from monitor.names import RESERVED_SEGMENTS, SCORE_SEGMENT, TEMPERATURE_SEGMENT
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.joining import forget_row
 from monitor.state import keys
+from monitor.statistics.segment import TEMPERATURE
 from monitor.statistics.series import SeriesKey
+from monitor.statistics.split import fits
 from monitor.windows.running import WindowSums
 from tests.oracle.events import Judgement, Label, Prediction, judge
 from tests.oracle.join import Scored, join_judged
@@ -378,6 +380,29 @@ def test_the_histories_reach_every_segment() -> None:
     find(big_histories(2), lambda history: segments(named(history)) >= wanted, settings=generate)
     crowd = {"all", "city", "shop", *RESERVED_SEGMENTS}
     find(crowded(), lambda records: segments(records, CAPPED) >= crowd, settings=generate)
+
+
+@given(order=st.permutations(range(40)), manner=MANNERS)
+@settings(max_examples=10)
+def test_every_version_splits_ids_alike(order: list[int], manner: Manner) -> None:
+    """By the id alone: whatever else an event says, and whenever its label comes or is corrected."""
+    records = []
+    for number in order:
+        for version in "12":
+            head = {"prediction_id": f"e-{number}", "model": "m", "model_version": version}
+            vector = {"a": 0.25, "b": 0.75} if version == "1" else {"a": 0.9, "b": 0.1}
+            records.append(head | {"type": "prediction", "predicted_at": START_MS + number * MINUTE_MS, "probabilities": vector})
+            for revision in range(1 + number % 3):
+                label = {"type": "label", "labelled_at": START_MS + 1, "label": "ab"[revision % 2], "revision": revision}
+                records.append(head | label)
+    with played([("p0", json.dumps(record).encode()) for record in records], None, manner) as play:
+        counts: dict[tuple[str, str], int] = {}
+        for line in play.dump():
+            _, _, _, version, segment, half, sums = json.loads(line)
+            if segment == TEMPERATURE_SEGMENT:
+                counts[version, half] = counts.get((version, half), 0) + int(dict(sums)[TEMPERATURE.scalar("labelled")])
+    fitting = sum(fits(f"e-{number}") for number in range(40))
+    assert counts == {(version, half): count for version in "12" for half, count in (("fit", fitting), ("report", 40 - fitting))}
 
 
 OTHER_MODELS = {"m": ModelConfig(classes=CLASSES["m"], bins=7, groups=("device",)), "n": ModelConfig(edges=(0.0, 0.5, 0.9))}

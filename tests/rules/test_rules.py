@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import yaml
 
 from monitor import cli
 from monitor.alerts.choice import Choice, ChoiceError, chosen, settable
-from monitor.alerts.render import RULES, rendered
+from monitor.alerts.link import dashboard_url
+from monitor.alerts.render import GRAFANA, RULES, rendered
 from monitor.alerts.table import ALERTS
 from tests.rules import calibration_cases, decision_cases, feed_cases, process_cases
 from tests.rules.case import Firing, Silent
@@ -70,6 +72,32 @@ def test_choices_are_rendered() -> None:
     assert rules["CalmonTargetDown"]["for"] == "30s"
     assert 'up{job="classifiers"}' in rules["CalmonTargetDown"]["expr"]
     assert rules["CalmonTargetDown"]["annotations"]["runbook_url"] == "https://wiki.example/calmon/CalmonTargetDown.md"
+
+
+def test_links_lead_to_dashboards_that_there_are() -> None:
+    folder = ROOT / "grafana" / "dashboards"
+    for alert in ALERTS:
+        board = json.loads((folder / f"{alert.dashboard}.json").read_text("utf-8"))
+        variables = {variable["name"] for variable in board["templating"]["list"]}
+        wanted = set(re.findall(r"var-([a-z_]+)=", dashboard_url(alert, Choice())))
+        assert board["uid"] == alert.dashboard
+        assert wanted <= variables, alert.name
+
+
+def test_grafanas_alerts_ask_the_data_source_that_is_provisioned_for_what_prometheus_evaluates() -> None:
+    sources = yaml.safe_load((ROOT / "grafana/provisioning/datasources/calmon.yaml").read_text("utf-8"))["datasources"]
+    asked = [rule for group in yaml.safe_load(rendered(Choice())[GRAFANA])["groups"] for rule in group["rules"]]
+    rules = {rule["alert"]: rule for group in yaml.safe_load(rendered(Choice())[RULES])["groups"] for rule in group["rules"]}
+    assert {rule["title"] for rule in asked} == set(rules)
+    for rule in asked:
+        value, *details, condition = rule["data"]
+        assert value["model"]["expr"] == rules[rule["title"]]["expr"]
+        assert {query["datasourceUid"] for query in (value, *details)} == {source["uid"] for source in sources}
+        assert (condition["refId"], condition["model"]["expression"]) == (rule["condition"], "is_number($A)")
+        assert rule["labels"] == rules[rule["title"]]["labels"]
+        assert len(rule["uid"]) <= 40
+        texts = " ".join(rule["annotations"].values())
+        assert set(re.findall(r"\$values\.([A-Z])", texts)) - {"A"} == {query["refId"] for query in details}
 
 
 @pytest.mark.parametrize(

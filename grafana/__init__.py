@@ -1,0 +1,1 @@
+"""Dashboards and provisioning of Grafana, and the tool that makes them; see docs/grafana.md."""

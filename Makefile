@@ -55,6 +55,6 @@ kafka: ## Start an Apache Kafka broker on 127.0.0.1:9092 (or PORT=...) and stay 
 	@deploy/local/kafka/start.sh --port $(PORT) || [ $$? -eq 130 ]
 
 services:
-	@for program in prometheus promtool; do command -v $$program >/dev/null || { \
-		echo "the tests need $$program: run 'sudo deploy/local/install-services.sh' (Debian), or put Prometheus >= 2.42 on PATH" >&2; exit 1; }; done
+	@for program in prometheus promtool amtool; do command -v $$program >/dev/null || { \
+		echo "the tests need $$program: run 'sudo deploy/local/install-services.sh' (Debian), or put Prometheus >= 2.42 and Alertmanager >= 0.25 on PATH" >&2; exit 1; }; done
 	@docker info >/dev/null 2>&1 || deploy/local/kafka/fetch.sh >/dev/null

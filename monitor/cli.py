@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     schema.set_defaults(run=lambda options: _print(commands.schema()))
     metrics = commands_parser.add_parser("metrics", help="print the reference of every metric, as Markdown")
     metrics.set_defaults(run=lambda options: _print(commands.metric_reference()))
+    _add_rules(commands_parser)
     _add_state(commands_parser)
     request_options.add_reference(commands_parser)
     request_options.add_recommend(commands_parser)
@@ -169,6 +170,26 @@ def _add_produce(parsers: _Commands[argparse.ArgumentParser]) -> None:
         "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="of the batches; default: none"
     )
     parser.set_defaults(run=produce)
+
+
+def _add_rules(parsers: _Commands[argparse.ArgumentParser]) -> None:
+    parser = parsers.add_parser("rules", help="make alert rules")
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    render = actions.add_parser(
+        "render",
+        help="render the alerts for Prometheus and for Grafana, and the index of runbooks",
+        description="Print the Prometheus rules, or write all files below DIR. Everything that can be set is in docs/alerts.md.",
+    )
+    render.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="severity.ALERT=page|ticket|info|off, bound.NAME=NUMBER, for.ALERT=DURATION, keep_firing_for.ALERT=DURATION, job=NAME, "
+        "url.runbooks=URL, url.dashboards=URL; may be given often",
+    )
+    render.add_argument("--output", metavar="DIR", help="write deploy/ and grafana/ below it; default: print the Prometheus rules")
+    render.set_defaults(run=lambda options: _print_all(commands.render_rules(options.set, options.output)))
 
 
 def _add_state(parsers: _Commands[argparse.ArgumentParser]) -> None:

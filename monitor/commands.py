@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from monitor.alerts.choice import chosen
+from monitor.alerts.render import RULES, rendered
 from monitor.app import Engine
 from monitor.clock import SystemClock
 from monitor.config import Config, WindowConfig
@@ -47,6 +49,22 @@ def schema() -> str:
 def metric_reference() -> str:
     """Every metric, as Markdown."""
     return reference()
+
+
+def render_rules(words: Sequence[str], output: str | None) -> Iterator[str]:
+    """The Prometheus rules, or where each file made from the alerts was written."""
+    files = rendered(chosen(words))
+    if output is None:
+        yield files[RULES].rstrip("\n")
+        return
+    for name, text in files.items():
+        path = Path(output, name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CalmonError(f"cannot write {path}: {error.strerror}") from error
+        yield str(path)
 
 
 def service(config_path: str, accept_loss: bool = False) -> Service:

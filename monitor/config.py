@@ -246,6 +246,7 @@ class ModelConfig(Section):
     ood_threshold: Number | None = None
     ood_high_is: Literal["in_distribution", "out_of_distribution"] = "in_distribution"
     confidence_threshold: Annotated[Number, within(0, 1)] | None = None
+    selective_risk_budget: Annotated[Number, within(0, 1)] | None = None
     groups: Annotated[tuple[Text, ...], AfterValidator(_check_groups), AfterValidator(unique("the attribute"))] = ()
     max_group_values: Annotated[Count, within(1, MAX_GROUP_VALUES)] = 50
     min_group_count: Annotated[Count, within(1, MAX_GROUP_COUNT)] = 30

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from apscheduler.schedulers.background import BackgroundScheduler
@@ -13,7 +15,8 @@ from monitor.app import Engine
 from monitor.config import Config
 from monitor.errors import CalmonError
 from monitor.export.http import MetricsServer, Pages
-from monitor.pipeline.pages import Rendered, render_snapshot
+from monitor.pipeline.configured import surroundings
+from monitor.pipeline.pages import Rendered, Surroundings, render_snapshot
 from monitor.pipeline.tick import Snapshot
 from monitor.sources.protocol import never
 
@@ -29,6 +32,8 @@ class Service:
     def __init__(self, config: Config, engine: Engine) -> None:
         self._engine = engine
         self._host = config.http.address
+        self._state_directory = config.state.directory
+        self._configured = surroundings(config)
         self._tick_s = config.evaluation.tick_ms / 1000
         self._rendered: Rendered = render_snapshot(engine.evaluator.snapshot)
         self._stop = threading.Event()
@@ -124,8 +129,16 @@ class Service:
 
     def _tick(self) -> None:
         waiting = sum(outbox.waiting for outbox in self._engine.outboxes())
-        self._rendered = render_snapshot(self._engine.evaluator.tick(), self._engine.source.status(), waiting)
+        snapshot, status = self._engine.evaluator.tick(), self._engine.source.status()
+        self._rendered = render_snapshot(snapshot, status, waiting, self._surroundings())
         self._ticked = True
+
+    def _surroundings(self) -> Surroundings:
+        try:
+            disk = os.statvfs(self._state_directory)
+        except OSError:  # a state that is somewhere else
+            return self._configured
+        return replace(self._configured, disk_free_bytes=disk.f_bavail * disk.f_frsize, disk_size_bytes=disk.f_blocks * disk.f_frsize)
 
     def _guard(self, work: Callable[[], None]) -> None:
         """Run a thread's work; whatever it raises ends the service, for gauges without it would be stale and look well."""

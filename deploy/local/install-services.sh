@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Install what the tests' services need and no Python package brings: Prometheus and promtool; Java and Maven for Apache Kafka
-# (deploy/local/kafka), and openssl for its certificates; wget, which docker-compose.yml asks services with whether they are healthy.
+# Install what the tests' services need and no Python package brings: Prometheus and promtool, Alertmanager and amtool; Java and Maven
+# for Apache Kafka (deploy/local/kafka), and openssl for its certificates; wget, which docker-compose.yml asks
+# services with whether they are healthy.
 # Root on Debian or a relative of it; does nothing when they are there. No daemon is started or left enabled.
 set -euo pipefail
 
@@ -13,13 +14,15 @@ need() { # package, programs
     done
 }
 need prometheus prometheus promtool
+command -v alertmanager >/dev/null || need prometheus-alertmanager prometheus-alertmanager
+need prometheus-alertmanager amtool
 need default-jre-headless java
 need maven mvn
 need openssl openssl
 need wget wget
 [ "${#missing[@]}" -eq 0 ] && exit 0
 
-wanted="put the programs of Prometheus >= 2.42, Java >= 17, Maven >= 3.8, openssl and wget on PATH"
+wanted="put the programs of Prometheus >= 2.42, Alertmanager >= 0.25, Java >= 17, Maven >= 3.8, openssl and wget on PATH"
 if ! command -v apt-get >/dev/null; then
     echo "install-services: ${missing[*]} missing, and this system has no apt-get: $wanted" >&2
     exit 1
@@ -40,6 +43,8 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends "${packages[@]}"
-if [[ " ${packages[*]} " == *" prometheus "* ]] && [ -d /run/systemd/system ]; then
-    systemctl disable prometheus
-fi
+for daemon in prometheus prometheus-alertmanager; do
+    if [[ " ${packages[*]} " == *" $daemon "* ]] && [ -d /run/systemd/system ]; then
+        systemctl disable "$daemon"
+    fi
+done

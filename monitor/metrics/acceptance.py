@@ -6,6 +6,8 @@ Source: FORMULAS sections 7 and 8. Coverage, rejection and OOD rates are over al
 
 from __future__ import annotations
 
+import numpy as np
+
 from monitor.metrics.interval import wilson
 from monitor.metrics.sums import Sums, divide
 from monitor.statistics.fixed_point import F64, I64
@@ -102,6 +104,17 @@ def id_acceptance_rate(sums: Sums) -> F64:
 def ood_false_acceptance_rate(sums: Sums) -> F64:
     """`ood_acceptance_rate` of the predictions known to be out of distribution."""
     return divide(_passed(sums, "ood"), _tested(sums, "ood"))
+
+
+def ood_false_acceptance_rate_lower(sums: Sums) -> F64:
+    """Lower Wilson bound of `ood_false_acceptance_rate`."""
+    return wilson(_passed(sums, "ood"), _tested(sums, "ood"))[0]
+
+
+def selective_risk_budget(sums: Sums) -> F64:
+    """What the configuration allows `selective_risk` to be."""
+    budget = sums.settings.selective_risk_budget
+    return np.full(len(sums), np.nan if budget is None else budget)
 
 
 def ood_passed(sums: Sums) -> I64:

@@ -17,6 +17,7 @@ class Settings:
         min_group_count: Least events for a group value, or a cell of one, to enter what is said about groups.
         positive_class: The class whose own probability is watched, or None.
         target_prior: Classes and the shares that they are reweighted to; empty for no reweighting.
+        selective_risk_budget: Selective risk that is allowed, or None.
     """
 
     error_cost: float = 1.0
@@ -25,6 +26,7 @@ class Settings:
     min_group_count: int = 30
     positive_class: str | None = None
     target_prior: tuple[tuple[str, float], ...] = ()
+    selective_risk_budget: float | None = None
 
 
 SettingsOf = Callable[[str], Settings]

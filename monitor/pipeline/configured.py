@@ -13,6 +13,7 @@ from monitor.metrics.metric import Metric
 from monitor.metrics.settings import Settings, SettingsOf
 from monitor.pipeline.epochs import LayoutOf
 from monitor.pipeline.evidence.tracker import Rules
+from monitor.pipeline.pages import Surroundings
 from monitor.statistics.layout import Layout, report_edges
 from monitor.windows.running import WindowSpec
 
@@ -56,7 +57,15 @@ def settings_of(config: Config) -> SettingsOf:
     def of_listed(model: str) -> Settings:
         one = config.model(model)
         prior = tuple(sorted(one.target_prior.items()))
-        return Settings(one.costs.error, one.costs.handoff, one.costs.human_error, one.min_group_count, one.positive_class, prior)
+        return Settings(
+            one.costs.error,
+            one.costs.handoff,
+            one.costs.human_error,
+            one.min_group_count,
+            one.positive_class,
+            prior,
+            one.selective_risk_budget,
+        )
 
     return lambda model: of_listed(model if model in config.models else "")
 
@@ -90,3 +99,8 @@ def evidence_rules(config: Config) -> Rules:
     """Rules of the evidence tests; a version is shown as long as the longest window could show it, or maturity takes."""
     spans_ms = [window.length_ms + window.lag_ms for window in config.windows]
     return Rules(config.evidence.maturity_ms, config.evidence.alpha, max(config.evidence.maturity_ms, *spans_ms))
+
+
+def surroundings(config: Config) -> Surroundings:
+    """What rules ask of the configuration."""
+    return Surroundings(config.evidence.maturity_ms, {window.name: window.lag_ms for window in config.windows})

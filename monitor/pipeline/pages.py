@@ -21,6 +21,23 @@ from monitor.sources.protocol import SourceStatus
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What rules ask beside a snapshot.
+
+    Attributes:
+        maturity_ms: How long after its end an hour enters the evidence tests.
+        lags_ms: How long each window waits for labels.
+        disk_free_bytes: What can still be written to the disk with the state; None where there is none.
+        disk_size_bytes: Of the whole.
+    """
+
+    maturity_ms: int
+    lags_ms: Mapping[str, int]
+    disk_free_bytes: int | None = None
+    disk_size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Rendered:
     """Bytes of one tick, never changed.
 
@@ -35,13 +52,15 @@ class Rendered:
     series: int
 
 
-def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0) -> Rendered:
-    """Render a snapshot, how reading is going, and how many refused records wait for the quarantine, once."""
+def render_snapshot(
+    snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0, surroundings: Surroundings | None = None
+) -> Rendered:
+    """Render a snapshot, how reading is going, how many refused records wait for the quarantine, and what is around it, once."""
     status = SourceStatus() if status is None else status
     families = exposition.series_families(snapshot.windows) + evidence_families(snapshot.evidence)
     series = exposition.count_samples(families)
     families += [*_previous_versions(snapshot), *_references(snapshot), *_account_families(snapshot.account)]
-    families += _source_families(status)
+    families += [*_window_families(snapshot), *_surroundings(surroundings), *_source_families(status)]
     families.append(
         exposition.gauge("quarantine_waiting_records", "Refused records that are not in the quarantine yet.", (), [((), waiting)])
     )
@@ -56,6 +75,31 @@ def render_snapshot(snapshot: Snapshot, status: SourceStatus | None = None, wait
         exposition.build_info(),
     ]
     return Rendered(exposition.render(families), _status_page(snapshot, status, series), series)
+
+
+def _window_families(snapshot: Snapshot) -> list[Metric]:
+    """Which event times each window holds: rules tell by its end whether its hours have matured."""
+    starts = [((window.name,), window.start_ms / 1000) for window in snapshot.windows]
+    ends = [((window.name,), window.end_ms / 1000) for window in snapshot.windows]
+    return [
+        exposition.gauge("window_start_timestamp_seconds", "First event time that the window holds.", ("window",), starts),
+        exposition.gauge("window_end_timestamp_seconds", "End of the event times that the window holds.", ("window",), ends),
+    ]
+
+
+def _surroundings(around: Surroundings | None) -> list[Metric]:
+    if around is None:
+        return []
+    facts = (
+        ("evidence_maturity_seconds", "How long after its end an hour enters the evidence tests.", around.maturity_ms / 1000),
+        ("state_disk_free_bytes", "What can still be written to the disk with the state.", around.disk_free_bytes),
+        ("state_disk_size_bytes", "Size of the disk with the state.", around.disk_size_bytes),
+    )
+    lags = [((window,), lag_ms / 1000) for window, lag_ms in around.lags_ms.items()]
+    return [
+        exposition.gauge("window_lag_seconds", "How long a window waits for labels.", ("window",), lags),
+        *(exposition.gauge(name, text, (), [((), value)]) for name, text, value in facts if value is not None),
+    ]
 
 
 def _previous_versions(snapshot: Snapshot) -> list[Metric]:

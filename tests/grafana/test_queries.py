@@ -24,8 +24,6 @@ CHOSEN = {
     "__rate_interval": "1m",
 }
 OF_PROMETHEUS = {"ALERTS", "up", "scrape_duration_seconds"}
-TO_COME = ("calmon_window_", "calmon_state_disk_")
-"""Gauges that are still to be exported; `test_exemptions_are_still_needed` fails once they are."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def test_every_query_returns_data(prometheus: PrometheusServer) -> None:
     empty = []
     for asked in [*queries(), *variable_queries()]:
         answer = prometheus.query(filled(asked.expression, CHOSEN))
-        if all(math.isnan(value) for _, value in answer) and not any(name in asked.expression for name in TO_COME):
+        if all(math.isnan(value) for _, value in answer):
             empty.append(asked)
     assert empty == []
 
@@ -52,17 +50,9 @@ def test_every_query_returns_data(prometheus: PrometheusServer) -> None:
 def test_every_series_is_known(process_series: set[str]) -> None:
     known = process_series | {PREFIX + metric.gauge for metric in CATALOGUE} | OF_PROMETHEUS
     unknown = [
-        (asked.place, name)
-        for asked in [*queries(), *variable_queries()]
-        for name in series_names(asked.expression)
-        if name not in known and not name.startswith(TO_COME)
+        (asked.place, name) for asked in [*queries(), *variable_queries()] for name in series_names(asked.expression) if name not in known
     ]
     assert unknown == []
-
-
-@pytest.mark.parametrize("prefix", TO_COME)
-def test_exemptions_are_still_needed(process_series: set[str], prefix: str) -> None:
-    assert not any(name.startswith(prefix) for name in process_series), "take it out of TO_COME: its queries must return data now"
 
 
 @pytest.mark.parametrize("expression", ["sum(calmon_no_such_gauge)", 'calmon_predictions{model="none"}'])

@@ -60,9 +60,22 @@ class PrometheusServer:
     Args:
         targets: ``host:port`` each; they become instances of the one job `calmon`.
         rule_files: Rules to evaluate, every second too.
+        alertmanagers: ``host:port`` each, to be told of alerts.
+        blocks: Directory of blocks to serve instead of an empty database; it is written to.
+        options: Further command-line options.
     """
 
-    def __init__(self, targets: Sequence[str], rule_files: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        targets: Sequence[str],
+        rule_files: Sequence[Path] = (),
+        alertmanagers: Sequence[str] = (),
+        blocks: Path | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        self._alertmanagers = list(alertmanagers)
+        self._blocks = blocks
+        self._options = list(options)
         self._targets = list(targets)
         self._rule_files = [str(path.resolve()) for path in rule_files]
         self._process: subprocess.Popen[bytes] | None = None
@@ -103,6 +116,18 @@ class PrometheusServer:
             return [({}, float(result["result"][1]))]
         return [(series["metric"], float(series["value"][1])) for series in result["result"]]
 
+    def query_range(
+        self, expression: str, start_s: float, end_s: float, step_s: float
+    ) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
+        """Evaluate an expression at each step; labels, and times with values, of each series.
+
+        Raises:
+            AssertionError: As `query`.
+        """
+        asked = {"query": expression, "start": str(start_s), "end": str(end_s), "step": str(step_s)}
+        result = self._get("/api/v1/query_range", asked)["data"]["result"]
+        return [(series["metric"], [(float(at), float(value)) for at, value in series["values"]]) for series in result]
+
     def wait_for(self, expression: str, timeout_s: float = 30.0) -> list[tuple[dict[str, str], float]]:
         """Return the first answer to an expression that is not empty, such as ``up == 1``.
 
@@ -132,19 +157,21 @@ class PrometheusServer:
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
             "scrape_configs": [{"job_name": "calmon", "static_configs": [{"targets": self._targets}]}],
             "rule_files": self._rule_files,
+            "alerting": {"alertmanagers": [{"static_configs": [{"targets": self._alertmanagers}]}]},
         }
         config_file = directory / "prometheus.yml"
         config_file.write_text(yaml.safe_dump(config))
-        address = f"127.0.0.1:{_free_port()}"
+        address = f"127.0.0.1:{free_port()}"
         self.url = f"http://{address}"
         with (directory / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [
                     program,
                     f"--config.file={config_file}",
-                    f"--storage.tsdb.path={directory / 'data'}",
+                    f"--storage.tsdb.path={self._blocks or directory / 'data'}",
                     f"--web.listen-address={address}",
                     "--log.level=warn",
+                    *self._options,
                 ],
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
@@ -179,7 +206,8 @@ class PrometheusServer:
             raise AssertionError(f"prometheus {path}: {error}\n{self.log()}") from error
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port on which nothing listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

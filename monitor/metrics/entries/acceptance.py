@@ -45,6 +45,13 @@ SELECTION = Family(
             count="labelled_accepted",
         ),
         Metric(
+            "selective_risk_budget",
+            "selective_risk_budget_ratio",
+            "Selective risk that the configuration allows.",
+            acceptance.selective_risk_budget,
+            count="",
+        ),
+        Metric(
             "rejection_rate", "rejection_ratio", "Share of rejected predictions.", acceptance.rejection_rate, groups=True, count="decided"
         ),
         Metric(
@@ -121,6 +128,13 @@ OOD_ACCEPTANCE = Family(
             "ood_false_acceptance_ratio",
             "The same of those known to be out of distribution.",
             acceptance.ood_false_acceptance_rate,
+            count="ood_scored",
+        ),
+        Metric(
+            "ood_false_acceptance_rate_lower",
+            "ood_false_acceptance_lower_ratio",
+            "Lower 95 % Wilson bound of it.",
+            acceptance.ood_false_acceptance_rate_lower,
             count="ood_scored",
         ),
     ),

@@ -8,7 +8,7 @@ from monitor.metrics.metric import Family, Metric
 LOG_E = Family(
     "log_e",
     "how much the window's labels speak against calibration; alarms rest on the evidence of matured panes instead",
-    False,
+    True,
     (
         Metric("log_e_over", "log_e_over", "ln E against calibration, over-confident side.", evidence_metric.log_e_over, "nats"),
         Metric(

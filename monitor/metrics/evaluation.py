@@ -23,7 +23,6 @@ from monitor.names import (
     ALL_VALUE,
     CLASS_SEGMENT,
     CONFIDENCE_SEGMENT,
-    FIXED_SEGMENTS,
     ONE_VS_REST_SEGMENT,
     OTHER_VALUE,
     OWN_CONFIDENCE_SEGMENT,
@@ -90,7 +89,7 @@ def fold_groups(
     kept: dict[SeriesKey, I64] = {}
     folded: dict[tuple[str, str, str], int] = {}
     for key, cell in cells.items():
-        if key.segment in FIXED_SEGMENTS:
+        if layouts[key.layout].uncapped(key.segment, key.value):
             kept[key] = cell
         else:
             attributes.setdefault(key[:4], []).append(key)

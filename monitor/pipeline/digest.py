@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from monitor.names import FIXED_SEGMENTS, OTHER_VALUE
+from monitor.names import OTHER_VALUE
 from monitor.pipeline.shard import Shard
 from monitor.statistics.pane import HOUR, PaneSums, merge
 from monitor.statistics.series import Family, SeriesKey
@@ -52,7 +52,8 @@ def merged_names(shards: Sequence[Shard]) -> list[list[SeriesKey]]:
     values: dict[Family, set[str]] = {}
     for shard in shards:
         for slot, key in enumerate(shard.series):
-            if key.segment not in FIXED_SEGMENTS and key.value != OTHER_VALUE and slot not in shard.series.redirects:
+            capped = key.value != OTHER_VALUE and not shard.series.layout(key).uncapped(key.segment, key.value)
+            if capped and slot not in shard.series.redirects:
                 values.setdefault(Family(*key[:4]), set()).add(key.value)
     caps: Mapping[str, int] = {name: layout.stored_group_values for shard in shards for name, layout in shard.layouts.items()}
     kept = {family: set(_smallest(found, caps[family.layout])) for family, found in values.items()}
@@ -60,7 +61,9 @@ def merged_names(shards: Sequence[Shard]) -> list[list[SeriesKey]]:
 
 
 def _merged_name(shard: Shard, slot: int, key: SeriesKey, kept: Mapping[Family, set[str]]) -> SeriesKey:
-    if key.segment in FIXED_SEGMENTS or (slot not in shard.series.redirects and key.value in kept.get(Family(*key[:4]), ())):
+    if shard.series.layout(key).uncapped(key.segment, key.value) or (
+        slot not in shard.series.redirects and key.value in kept.get(Family(*key[:4]), ())
+    ):
         return key
     return key._replace(value=OTHER_VALUE)
 

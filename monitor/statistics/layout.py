@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.names import FIXED_SEGMENTS, ONE_VS_REST_SEGMENT, OWN_CONFIDENCE_SEGMENT
 from monitor.statistics.fixed_point import F64
 from monitor.statistics.grid import CALIBRATION_STEPS, RANK_STEPS, equal_edges, graded_edges, union_edges
 from monitor.statistics.score_grid import SCORE_BINS
@@ -93,6 +94,11 @@ class Layout:
         if segment is TEMPERATURE:
             return segment.width(TEMPERATURES * TEMPERED_BINS)
         return segment.width(len(self.edges(segment)) - 1)
+
+    def uncapped(self, segment: str, value: str) -> bool:
+        """Whether a series takes no part in the cap on values: its segment has few, or the configuration names it."""
+        own = segment in (ONE_VS_REST_SEGMENT, OWN_CONFIDENCE_SEGMENT) and value == self.positive_class
+        return own or segment in FIXED_SEGMENTS
 
     def watches(self, name: str) -> bool:
         """Whether a class's own probability is watched."""

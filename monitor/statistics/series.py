@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from monitor.errors import CapacityError
-from monitor.names import FIXED_SEGMENTS, OTHER_VALUE
+from monitor.names import OTHER_VALUE
 from monitor.statistics.fixed_point import I64
 from monitor.statistics.layout import Layout
 from monitor.statistics.pane import MAX_SLOTS
@@ -113,7 +113,7 @@ class SeriesTable:
     def group_slot(self, family: Family, value: str) -> int:
         """Slot that a group value's events are counted in: its own, or `__other__`'s where it lost its place."""
         key = SeriesKey(family.model, family.layout, family.version, family.attribute, value)
-        if value == OTHER_VALUE or family.attribute in FIXED_SEGMENTS:
+        if value == OTHER_VALUE or self._layouts[family.layout].uncapped(family.attribute, value):
             return self.slot(key)
         kept = self._kept.setdefault(family, {})
         if value in kept:
@@ -135,7 +135,8 @@ class SeriesTable:
             self._append(key)
         self._redirects.update(redirects)
         for slot, key in enumerate(self._keys):
-            if key.segment not in FIXED_SEGMENTS and key.value != OTHER_VALUE and slot not in redirects:
+            capped = key.value != OTHER_VALUE and not self._layouts[key.layout].uncapped(key.segment, key.value)
+            if capped and slot not in redirects:
                 family = Family(key.model, key.layout, key.version, key.segment)
                 self._kept.setdefault(family, {})[key.value] = hashlib.sha256(key.value.encode()).digest()
 

@@ -12,7 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from monitor.app import Engine
 from monitor.clock import ManualClock
-from monitor.config import Config, ModelConfig, QuarantineConfig, StateConfig, WindowConfig
+from monitor.config import Config, QuarantineConfig, StateConfig, WindowConfig
+from monitor.config_model import ModelConfig
 from monitor.events.contract import RecordKind
 from monitor.pipeline.digest import dump
 from monitor.pipeline.pages import render_snapshot

@@ -10,9 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 import monitor.config
-from monitor.config import SECTIONS, Config, HttpConfig, ModelConfig, SourceConfig, StateConfig, WindowConfig, config_keys
+from monitor.config import SECTIONS, Config, HttpConfig, SourceConfig, StateConfig, WindowConfig, config_keys
 from monitor.config_file import load_config, parse_config
 from monitor.config_kafka import KafkaConfig
+from monitor.config_model import ModelConfig
 from monitor.duration import DAY_MS, HOUR_MS, MINUTE_MS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from monitor.config import Config, HttpConfig, ModelConfig, SourceConfig, StateConfig, WindowConfig
+from monitor.config import Config, HttpConfig, SourceConfig, StateConfig, WindowConfig
 from monitor.config_file import load_config, parse_config
+from monitor.config_model import ModelConfig
 from monitor.duration import DAY_MS, HOUR_MS, MINUTE_MS
 from monitor.errors import ConfigError
 

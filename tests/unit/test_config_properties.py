@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.config import Config, CostsConfig, HttpConfig, ModelConfig, StateConfig
+from monitor.config import Config, HttpConfig, StateConfig
 from monitor.config_file import load_config, parse_config
+from monitor.config_model import CostsConfig, ModelConfig
 from monitor.duration import HOUR_MS, format_duration
 from monitor.errors import ConfigError
 

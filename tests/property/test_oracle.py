@@ -70,7 +70,11 @@ ELSEWHERE = ("calmon_log_e_", "calmon_ood_false_acceptance_lower", "calmon_windo
 
 def series_of(samples: Samples) -> dict[GaugeKey, float]:
     """Every sample about a window; each may be there once."""
-    found = [((name, frozenset(labels.items())), value) for name, labels, value in samples if "window" in labels and not name.startswith(ELSEWHERE)]
+    found = [
+        ((name, frozenset(labels.items())), value)
+        for name, labels, value in samples
+        if "window" in labels and not name.startswith(ELSEWHERE)
+    ]
     assert len(dict(found)) == len(found)
     return dict(found)
 

@@ -95,6 +95,11 @@ GAUGES = SEGMENT_GAUGES | {
     "ood_acceptance_rate_upper": "calmon_ood_acceptance_upper_ratio",
     "id_acceptance_rate": "calmon_id_acceptance_ratio",
     "ood_false_acceptance_rate": "calmon_ood_false_acceptance_ratio",
+    "ood_false_acceptance_rate_lower": "calmon_ood_false_acceptance_lower_ratio",
+    "selective_risk_budget": "calmon_selective_risk_budget_ratio",
+    "log_e_over": "calmon_log_e_over",
+    "log_e_over_tolerance_0.02": "calmon_log_e_over_tolerance",
+    "log_e_under": "calmon_log_e_under",
 }
 """Exported for the segment `all`."""
 
@@ -121,6 +126,7 @@ def gauges(
         The value by gauge name and label items; what is undefined or has no prediction in its window is not there.
     """
     exported: dict[GaugeKey, float] = {}
+    windows = list(windows)
     attributes: dict[tuple[str, str, str, str], list[Series]] = defaultdict(list)
     for series in series_at(scored, models, defaults, now_ms, windows):
         if series.segment != "all":
@@ -132,6 +138,9 @@ def gauges(
             for low, high, sums in bin_sums(series.events, series.edges):
                 for name, number in zip(BIN_GAUGES, sums, strict=True):
                     exported[series.bin_key(name, low, high)] = number
+    for window in windows:
+        for name, moment_ms in zip(("start", "end"), window.span(now_ms), strict=True):
+            exported[f"calmon_window_{name}_timestamp_seconds", frozenset({("window", window.name)})] = moment_ms / 1000
     for of_attribute in attributes.values():
         labels = replace(of_attribute[0], value="all").labels
         exported |= {(name, labels): number for name, number in between_groups(of_attribute).items()}

@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import TypeAlias
 
 from tests.oracle.join import Scored
+from tests.oracle.log_e import log_e
 
 Z_95 = 1.959963984540054
 CSR_EPSILON = 1e-6
@@ -36,6 +37,7 @@ class ModelConfig:
     groups: tuple[str, ...] = ()
     max_group_values: int = 50
     min_group_count: int = 30
+    selective_risk_budget: float | None = None
 
 
 def report_edges(events: Sequence[Scored], config: ModelConfig) -> tuple[float, ...]:
@@ -98,6 +100,7 @@ def metrics(events: Sequence[Scored], config: ModelConfig, edges: Sequence[float
         | csr(used)
         | _selective(events, config)
         | _ood(events, config)
+        | log_e(labelled)
     )
 
 
@@ -232,6 +235,7 @@ def _selective(events: Sequence[Scored], config: ModelConfig) -> dict[str, float
             "decided": len(decided),
             "accepted": accepted,
             "labelled_accepted": len(kept),
+            "selective_risk_budget": config.selective_risk_budget,
             "coverage": ratio(accepted, len(decided)),
             "labelled_coverage": ratio(len(kept), len(labelled)),
         }
@@ -257,6 +261,7 @@ def _ood(events: Sequence[Scored], config: ModelConfig) -> dict[str, float | Non
         | {
             "id_acceptance_rate": ratio(sum(inside), len(inside)),
             "ood_false_acceptance_rate": ratio(sum(outside), len(outside)),
+            "ood_false_acceptance_rate_lower": wilson(sum(outside), len(outside))[0] if outside else None,
         }
     )
 

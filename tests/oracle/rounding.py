@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tests.oracle.gauges import BIN_GAUGES, GaugeKey, Series, Window, gauges, series_at
 from tests.oracle.join import Scored
+from tests.oracle.log_e import log_e
 from tests.oracle.metrics import CSR_EPSILON, ModelConfig, bin_index, bin_sums, bin_variances, csr_sums, csr_test, metrics, noise_floor
 
 PROBABILITY_STEP = 2.0**-33
@@ -36,7 +37,7 @@ def tolerances(
     events, windows = list(scored), list(windows)
     for series in series_at(events, models, defaults, now_ms, windows):
         found = metrics(series.events, series.config, series.edges)
-        magnified = _magnified(series, found)
+        magnified = _magnified(series, found) | _moved_evidence(series, found)
         for metric, number in found.items():
             if metric in series.families:
                 base = LOGARITHM if metric.startswith("nll") else RELATIVE
@@ -48,6 +49,13 @@ def tolerances(
     # What compares groups comes from counts alone.
     compared = [key for key in gauges(events, models, defaults, now_ms, windows) if key not in allowed]
     return allowed | dict.fromkeys(compared, RELATIVE)
+
+
+def _moved_evidence(series: Series, found: Mapping[str, float]) -> dict[str, float]:
+    """What rounding does to evidence: it rises or falls with every bin's mean confidence alike, so both ends are enough."""
+    labelled = [event for event in series.events if event.label is not None]
+    ends = [log_e(labelled, shift) for shift in (-PROBABILITY_STEP, PROBABILITY_STEP)]
+    return {name: max(abs(end[name] - found[name]) for end in ends) for name in ends[0]}
 
 
 def _magnified(series: Series, found: Mapping[str, float]) -> dict[str, float]:

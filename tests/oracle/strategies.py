@@ -30,6 +30,7 @@ MODELS = {
         groups=("region", "device"),
         max_group_values=2,
         min_group_count=2,
+        selective_risk_budget=0.25,
         ood_threshold=-0.5,
         ood_high_is="out_of_distribution",
     ),

@@ -58,6 +58,7 @@ def model_config(config: oracle.ModelConfig, watched: Mapping[str, Any] | None =
             "groups": config.groups,
             "max_group_values": config.max_group_values,
             "min_group_count": config.min_group_count,
+            "selective_risk_budget": config.selective_risk_budget,
         }
         | dict(watched or {})
     )

@@ -95,6 +95,26 @@ class TestReplay(SourceContract):
             assert [part.offsets for part in source.poll(10, 0.0)] == [range(2, 3)]
             assert source.exhausted
 
+    def test_a_live_source_says_which_partitions_were_read_to_their_end(self, log: LogUnderTest) -> None:
+        """To the end of what has arrived by the clock; a recording that has ended is live no more."""
+        first, second = log.partitions[:2]
+        log.append(first, [*(prediction(number, T0) for number in range(20)), prediction(20, T0 + 1000)])
+        log.append(second, [label(0, T0 + 1000)])
+        assert isinstance(log, RecordedLog)
+        clock = ManualClock(T0)
+        source = ReplaySource([read_recording(path) for path in log._paths], clock)  # noqa: SLF001 - this file's own log
+        with started(source, {}):
+            seen = 0
+            for _ in range(7):
+                assert source.status().caught_up == frozenset()
+                seen += sum(len(part.values) for part in source.poll(3, 0.0))
+            assert seen == 20
+            assert source.status().caught_up == {first, second}
+            clock.set(T0 + 1000)
+            assert sum(len(part.values) for part in source.poll(3, 0.0)) == 2
+            assert source.status().caught_up == frozenset()
+            assert source.exhausted
+
 
 def test_the_file_order_is_the_order_of_arrival(tmp_path: Path) -> None:
     lines = [b"{", prediction(0, T0), label(0, T0 + 500), b'{"type":"surprise"}', prediction(0, T0), prediction(1, T0 + 600)]

@@ -15,6 +15,7 @@ from types import FrameType
 from monitor import __version__, commands
 from monitor.errors import CalmonError
 from monitor.request import options as request_options
+from monitor.request.options import Parsers
 from monitor.service import Service
 from monitor.sources.kafka_log import RepeatFilter
 
@@ -78,10 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
-
-
-def _add_run(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def _add_run(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser(
         "run",
         help="consume events and serve gauges until stopped",
@@ -97,7 +95,7 @@ def _add_run(parsers: _Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=lambda options: serve(commands.service(options.config, options.accept_loss)))
 
 
-def _add_evaluate(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def _add_evaluate(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser(
         "evaluate",
         help="compute every metric from event files",
@@ -114,7 +112,7 @@ def _add_evaluate(parsers: _Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=commands.evaluate_files)
 
 
-def _add_demo(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def _add_demo(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser(
         "demo",
         help="replay two real streams on a scaled clock and serve their gauges",
@@ -126,7 +124,7 @@ def _add_demo(parsers: _Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=show_demo)
 
 
-def _add_check(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def _add_check(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser(
         "check",
         help="validate a configuration and say what it would watch and cost",
@@ -137,7 +135,7 @@ def _add_check(parsers: _Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=lambda options: _print_all(commands.check(options.config)))
 
 
-def _add_produce(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def _add_produce(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser(
         "produce",
         help="send event files to Kafka topics",
@@ -172,7 +170,7 @@ def _add_produce(parsers: _Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=produce)
 
 
-def _add_rules(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def _add_rules(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser("rules", help="make alert rules")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     render = actions.add_parser(
@@ -192,7 +190,7 @@ def _add_rules(parsers: _Commands[argparse.ArgumentParser]) -> None:
     render.set_defaults(run=lambda options: _print_all(commands.render_rules(options.set, options.output)))
 
 
-def _add_state(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def _add_state(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser("state", help="look at a state directory")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     digest = actions.add_parser(

@@ -1,4 +1,4 @@
-"""The path of an e-process over panes in their one canonical order: its value at each pane's close, its maximum, its crossing.
+"""The path of an e-process over panes in their one canonical order: its value at each pane's close, and where it crosses.
 
 Ville's inequality holds for the running maximum of labels as first matured; a path is a function of the integers alone, so a
 replay recomputes it. Source: FORMULAS section 9, rules 1, 3 and 4.
@@ -38,19 +38,6 @@ def log_e_path(side: Bets, panes: GridSums, carried: GridSums | None = None) -> 
         result[..., places] = log_mixture(side, log_e_of_bets(side, until, guarded=True))
         before = GridSums(until.count[..., -1, :], until.correct[..., -1, :], until.excess[..., -1, :])
     return result
-
-
-def running_maximum(log_e: F64, carried: F64 | float = 0.0) -> F64:
-    """Largest ln E until each pane's close.
-
-    Args:
-        log_e: Shape (..., n_panes).
-        carried: Largest before, shape (...); 0 at a version's start, where E is 1.
-
-    Returns:
-        Shape (..., n_panes).
-    """
-    return np.asarray(np.maximum(np.maximum.accumulate(log_e, axis=-1), np.asarray(carried)[..., None]))
 
 
 def first_crossing(log_e: F64, threshold: float) -> I64:

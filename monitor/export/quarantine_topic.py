@@ -99,8 +99,8 @@ class TopicSink:
         producer, self._producer = self._producer, None
         if producer is not None:
             # close() alone would wait for the broker first, and leave its thread behind when that takes too long.
-            producer._sender.force_close()  # noqa: SLF001
-            producer._sender.join(_CLOSE_S)  # noqa: SLF001
+            producer._sender.force_close()  # noqa: SLF001 - there is no public way
+            producer._sender.join(_CLOSE_S)  # noqa: SLF001 - there is no public way
             try:
                 producer.close(timeout=0)
             except KafkaError:
@@ -141,8 +141,8 @@ class TopicSink:
             there = future.get(max(0.0, deadline - time.monotonic()))
             ends[there.partition] = max(ends.get(there.partition, 0), there.offset + 1)
         # commit_transaction() of kafka-python 3.0 waits without end.
-        result = producer._transaction_manager.begin_commit()  # noqa: SLF001
-        producer._sender.wakeup()  # noqa: SLF001
+        result = producer._transaction_manager.begin_commit()  # noqa: SLF001 - there is no public way
+        producer._sender.wakeup()  # noqa: SLF001 - there is no public way
         if not result.wait(timeout_ms=max(0.0, deadline - time.monotonic()) * 1000):
             raise KafkaTimeoutError(f"the commit of {len(entries)} records was not answered in {_DELIVERY_S:g} s")
         return ends

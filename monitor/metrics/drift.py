@@ -53,11 +53,6 @@ class Histograms:
         """Events now, shape (1,)."""
         return np.asarray(self.current.sum(axis=1))
 
-    @property
-    def reference_events(self) -> I64:
-        """Events of the reference, shape (1,)."""
-        return np.asarray(self.reference.sum(axis=1))
-
     def psi(self) -> F64:
         """See `divergence.psi`."""
         return divergence.psi(self.current, self.reference)

@@ -10,11 +10,13 @@ from monitor.request import reference
 from monitor.request.recommend import recommend
 from monitor.request.sums import add_options
 
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+Parsers = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+"""Where a command's parser is added."""
+
 _FORMATS = ("table", "json")
 
 
-def add_reference(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def add_reference(parsers: Parsers[argparse.ArgumentParser]) -> None:
     """`calmon reference set|list|show`."""
     parser = parsers.add_parser(
         "reference",
@@ -37,7 +39,7 @@ def add_reference(parsers: _Commands[argparse.ArgumentParser]) -> None:
         action.set_defaults(run=lambda options, function=function: _print(function(options)))
 
 
-def _add_set(actions: _Commands[argparse.ArgumentParser]) -> None:
+def _add_set(actions: Parsers[argparse.ArgumentParser]) -> None:
     action = actions.add_parser(
         "set",
         help="store the sums of a version under a name",
@@ -53,7 +55,7 @@ def _add_set(actions: _Commands[argparse.ArgumentParser]) -> None:
     action.set_defaults(run=lambda options: _print([reference.set_reference(options, SystemClock())]))
 
 
-def add_recommend(parsers: _Commands[argparse.ArgumentParser]) -> None:
+def add_recommend(parsers: Parsers[argparse.ArgumentParser]) -> None:
     """`calmon recommend`."""
     parser = parsers.add_parser(
         "recommend",

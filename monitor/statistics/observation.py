@@ -8,7 +8,6 @@ the new one added, so every change has an exact inverse.
 from __future__ import annotations
 
 from enum import IntFlag
-from itertools import chain
 
 import numpy as np
 
@@ -21,7 +20,9 @@ from monitor.statistics.segment import ALL, CLASS, GROUP, SCORE, VALUES
 from monitor.statistics.summand import Bools, calibrated_size, calibration, moments, vectors
 from monitor.statistics.value_table import bucket, entry
 
-_COLUMNS = 12
+COLUMNS = 12
+"""Of a row: track, event time ms, confidence, all weight, labelled weight, flags, OOD score or NaN, sum of p^2, p of the label, slot of
+the predicted class, slot of the label's class or -1, slot of the scores or -1."""
 
 
 class Flag(IntFlag):
@@ -35,26 +36,6 @@ class Flag(IntFlag):
     DOMAIN_OOD = 16
     VECTOR = 32
     UNKNOWN_CLASS = 64
-
-
-class ObservationBuffer:
-    """Rows of one layout, collected one by one; the only per-event code of the statistics."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[float, ...]] = []
-        # One conversion at the end costs half of what as many conversions of a row do.
-        self.append = self._rows.append
-        """Takes (track, event time ms, confidence, all weight, labelled weight, flags, OOD score or NaN, sum of p^2, p of the label,
-        slot of the predicted class, slot of the label's class or -1, slot of the scores or -1)."""
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def take(self) -> F64:
-        """The rows so far, shape (12, n), every whole number in them below 2^53 and thus exact; and start anew."""
-        numbers = np.fromiter(chain.from_iterable(self._rows), np.float64, len(self._rows) * _COLUMNS)
-        self._rows.clear()
-        return np.array(numbers.reshape(-1, _COLUMNS).T, order="C")
 
 
 class _Rows:
@@ -85,7 +66,7 @@ def additions(columns: F64, slots: I64, layout: Layout) -> list[Additions]:
     """Turn rows into the integers they add to cells: of segment `all`, of group values, of classes and of scores.
 
     Args:
-        columns: From `ObservationBuffer.take`, shape (12, n).
+        columns: As of `COLUMNS`, from a `RowBuffer`; shape (12, n).
         slots: Slots of each track: column 0 segment `all`, column 1 its values, then one column a group attribute, -1
             where the attribute has no value; shape (n_tracks, 2 + n_groups).
         layout: What the sums mean.

@@ -5,8 +5,6 @@ Kept for the positive class, and for every class where the model is watched clas
 
 from __future__ import annotations
 
-from itertools import chain
-
 import numpy as np
 
 from monitor.statistics.addition import Additions
@@ -17,33 +15,16 @@ from monitor.statistics.segment import ONE_VS_REST, VALUES
 from monitor.statistics.summand import calibration, moments
 from monitor.statistics.value_table import bucket, entry
 
-_COLUMNS = 8
-
-
-class ProbabilityBuffer:
-    """Rows of one layout, collected one by one."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[float, ...]] = []
-        self.append = self._rows.append
-        """Takes (slot, event time ms, labelled weight, probability of the class, whether it is the label, whether it was predicted,
-        confidence of the predicted class, slot of the class's values)."""
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def take(self) -> F64:
-        """The rows so far, shape (8, n); and start anew."""
-        numbers = np.fromiter(chain.from_iterable(self._rows), np.float64, len(self._rows) * _COLUMNS)
-        self._rows.clear()
-        return np.array(numbers.reshape(-1, _COLUMNS).T, order="C")
+OWN_COLUMNS = 8
+"""Of a row: slot, event time ms, labelled weight, probability of the class, whether it is the label, whether it was predicted, confidence
+of the predicted class, slot of the class's values."""
 
 
 def one_vs_rest(columns: F64, layout: Layout) -> list[Additions]:
     """What rows add to the cells of their classes, and to the tables of their values.
 
     Args:
-        columns: From `ProbabilityBuffer.take`.
+        columns: As of `OWN_COLUMNS`, from a `RowBuffer`; shape (8, n).
         layout: What the sums mean.
     """
     slot, event_time_ms, weight = (columns[row].astype(np.int64) for row in (0, 1, 2))

@@ -25,8 +25,9 @@ from monitor.names import (
 )
 from monitor.statistics.addition import Additions
 from monitor.statistics.layout import Layout
-from monitor.statistics.observation import Flag, ObservationBuffer, additions
-from monitor.statistics.one_vs_rest import ProbabilityBuffer, one_vs_rest
+from monitor.statistics.observation import COLUMNS, Flag, additions
+from monitor.statistics.one_vs_rest import OWN_COLUMNS, one_vs_rest
+from monitor.statistics.row_buffer import RowBuffer
 from monitor.statistics.series import Family, SeriesKey, SeriesTable
 from monitor.statistics.tempering import VectorBuffer
 
@@ -72,11 +73,11 @@ class Track:
         layout: What their sums mean.
         number: The track's row in its layout's table of slots.
         flags: What every row of the track knows: its domain, and whether it has a vector.
-        append: Takes a row (see `ObservationBuffer.append`).
+        append: Takes a row (see `observation.COLUMNS`).
         classes: Slots of the version's classes.
         scores: Slots of the version's scores by domain and sign (`SCORE_NAMES`).
         watched: (index in the vector, slot, slot of its values) of each class whose own probability is watched.
-        probabilities: Takes a row of a watched class (see `ProbabilityBuffer.append`).
+        probabilities: Takes a row of a watched class (see `one_vs_rest.OWN_COLUMNS`).
         vectors: Collects whole vectors, or None where temperatures are not watched.
         halves: Slots of the temperature sums: of the half that fits, and of the one that reports.
     """
@@ -98,9 +99,9 @@ class _Open:
     """Rows and slots collected under one layout since the last `take`."""
 
     layout: Layout
-    buffer: ObservationBuffer = field(default_factory=ObservationBuffer)
+    buffer: RowBuffer = field(default_factory=lambda: RowBuffer(COLUMNS))
     slots: list[tuple[int, ...]] = field(default_factory=list)
-    probabilities: ProbabilityBuffer = field(default_factory=ProbabilityBuffer)
+    probabilities: RowBuffer = field(default_factory=lambda: RowBuffer(OWN_COLUMNS))
     vectors: VectorBuffer = field(default_factory=VectorBuffer)
     classes: dict[tuple[str, str, str], ClassSlots] = field(default_factory=dict)
 

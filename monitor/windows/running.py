@@ -161,7 +161,8 @@ class RunningWindow:
     def apply(self, level: PaneLevel, sums: PaneSums) -> None:
         """Take in changes to panes of a level, wherever the window covers them; keys ascending.
 
-        A window of hours takes changes of minutes too; one of minutes has none of the hours, which are older.
+        A window of hours takes changes of minutes too. One of minutes takes none of the hours: these are older, or of segments that
+        are kept by the hour from the start.
         """
         if self._panes is not None and level.pane_ms <= self.spec.level.pane_ms:
             ratio = self.spec.level.pane_ms // level.pane_ms

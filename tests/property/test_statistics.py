@@ -17,8 +17,9 @@ from monitor.statistics.addition import Additions
 from monitor.statistics.fixed_point import F64, I64, LIMB_BITS, LOG_FLOOR, fixed, limbs, negative_log
 from monitor.statistics.grid import bin_index, equal_edges, graded_edges, union_edges
 from monitor.statistics.layout import Layout, report_edges
-from monitor.statistics.observation import ObservationBuffer, additions
+from monitor.statistics.observation import COLUMNS, additions
 from monitor.statistics.pane import HOUR, MINUTE, PANE_SHIFT, POSITION_BITS, PaneSums, joined_bytes, merge, pane_sums
+from monitor.statistics.row_buffer import RowBuffer
 from monitor.statistics.segment import ALL, CLASS, GROUP, SCORE, VALUES
 from monitor.statistics.value_table import bucket
 
@@ -115,7 +116,7 @@ Row = tuple[int, int, float, int, int, int, float, float, float, int, int, int]
 
 
 def added_by(rows: list[Row], layout: Layout = LAYOUT, slots: I64 = SLOTS) -> list[Additions]:
-    buffer = ObservationBuffer()
+    buffer = RowBuffer(COLUMNS)
     for row in rows:
         at = row[:6]
         score = 0.5 if row[11] >= 0 and math.isnan(row[6]) else row[6]  # the join gives a slot for scores only to a score

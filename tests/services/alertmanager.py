@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.request import ProxyHandler, Request, build_opener
 
-from tests.services.prometheus import START_TIMEOUT_S, STOP_TIMEOUT_S, ServiceMissingError, free_port
+from tests.services.prometheus import START_TIMEOUT_S, ServiceMissingError, free_port, stop
 
 NAMES = ("alertmanager", "prometheus-alertmanager")
 _LOCAL = build_opener(ProxyHandler({}))
@@ -112,12 +112,7 @@ class AlertmanagerServer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            stop(self._process)
         if self._directory is not None:
             self._directory.cleanup()
 

@@ -54,6 +54,16 @@ def check_metrics(text: bytes) -> None:
         raise AssertionError(f"promtool check metrics: exit {result.returncode}\n{findings}")
 
 
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a server, by force if it does not end when told to."""
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 class PrometheusServer:
     """A Prometheus that scrapes the given targets every second; a context manager.
 
@@ -94,12 +104,7 @@ class PrometheusServer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            stop(self._process)
             self._process = None
         if self._directory is not None:
             self._directory.cleanup()

@@ -13,7 +13,7 @@ from monitor.evidence.bets import Side, bets, log_threshold
 from monitor.evidence.count_and_sum import ROWS_AT_ONCE, log_e_of_bets, log_mixture
 from monitor.evidence.detector import LOG_RUN_LENGTH, Detector, estimated_start, fold
 from monitor.evidence.grid_sums import BINS, EDGES, PROBABILITY_ONE, GridSums
-from monitor.evidence.path import NEVER, first_crossing, log_e_path, running_maximum
+from monitor.evidence.path import NEVER, first_crossing, log_e_path
 from monitor.statistics.fixed_point import F64
 
 PANES = 30
@@ -56,13 +56,6 @@ def test_a_path_goes_on_from_what_was_carried_bit_for_bit(seed: int, cut: int) -
 def test_a_path_without_panes_is_empty() -> None:
     assert log_e_path(bets(Side.OVER), GridSums.empty((4, 0))).shape == (4, 0)
     assert first_crossing(np.zeros((4, 0)), 1.0).tolist() == [NEVER] * 4
-    assert running_maximum(np.zeros((4, 0))).shape == (4, 0)
-
-
-def test_the_maximum_starts_at_e_equal_1_and_is_carried() -> None:
-    log_e = np.array([[-1.0, 2.0, 1.0], [-5.0, -4.0, -6.0]])
-    assert running_maximum(log_e).tolist() == [[0, 2, 2], [0, 0, 0]]
-    assert running_maximum(log_e, np.array([1.5, 7.0])).tolist() == [[1.5, 2, 2], [7, 7, 7]]
 
 
 def test_the_first_crossing_counts_equality_and_later_falls_do_not_undo_it() -> None:

@@ -17,8 +17,9 @@ from monitor.statistics.addition import Additions
 from monitor.statistics.fixed_point import I64, SAFE_EVENTS
 from monitor.statistics.grid import bin_index
 from monitor.statistics.layout import Layout, report_edges
-from monitor.statistics.one_vs_rest import ProbabilityBuffer, one_vs_rest
+from monitor.statistics.one_vs_rest import OWN_COLUMNS, one_vs_rest
 from monitor.statistics.pane import HOUR, merge, pane_sums
+from monitor.statistics.row_buffer import RowBuffer
 from monitor.statistics.segment import ONE_VS_REST, VALUES
 from monitor.statistics.value_table import bucket
 
@@ -61,7 +62,7 @@ def cell(made: Additions, width: int) -> I64:
 
 def summed(events: list[Event]) -> tuple[Sums, Values]:
     """What the product keeps of the events; those whose probability is at least one half count as predicted to be of the class."""
-    buffer = ProbabilityBuffer()
+    buffer = RowBuffer(OWN_COLUMNS)
     for probability, is_true, confidence in events:
         buffer.append((0, 0, 1, probability, is_true, probability >= 0.5, confidence, 0))
     own, values = one_vs_rest(buffer.take(), LAYOUT)

@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score
 from monitor.metrics.precision_recall import acceptance_threshold, aupr_id, aupr_ood, average_precision, fpr_at_95tpr
 from monitor.statistics.fixed_point import F64, I64
 from monitor.statistics.grid import bin_index, equal_edges, graded_edges
+from tests.doubles.binned import arrays, spans
 
 EDGES = {"graded": graded_edges(32), "fifteen": equal_edges(15), "two": equal_edges(2), "one": equal_edges(1)}
 SCORES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 0.5, 0.501, 0.5011, 0.9, 1.0]))
@@ -24,23 +25,6 @@ def counts(edges: F64, scores: F64, is_id: I64) -> tuple[I64, I64]:
     place = bin_index(edges, scores)
     size = len(edges) - 1
     return np.bincount(place[is_id == 1], minlength=size)[None], np.bincount(place[is_id == 0], minlength=size)[None]
-
-
-def spans(edges: F64, scores: F64) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], F64, F64]:
-    """Tied bins, and the lowest and highest score that a bin can hold."""
-    place = bin_index(edges, scores)
-    lowest, highest = edges[:-1].copy(), edges[1:].copy()
-    tied = np.zeros(len(edges) - 1, dtype=np.bool_)
-    for number in set(place.tolist()):
-        values = set(scores[place == number].tolist())
-        if len(values) == 1:
-            tied[number] = True
-            lowest[number] = highest[number] = values.pop()
-    return tied, lowest, highest
-
-
-def arrays(events: list[tuple[float, bool]]) -> tuple[F64, I64]:
-    return np.array([e[0] for e in events]), np.array([int(e[1]) for e in events])
 
 
 def raw_average_precision(scores: F64, positive: I64) -> float:

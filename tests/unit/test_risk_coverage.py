@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from monitor.metrics.risk_coverage import aurc, harmonic_difference, risk_coverage_curve
 from monitor.statistics.fixed_point import F64, I64
 from monitor.statistics.grid import bin_index, equal_edges, graded_edges
+from tests.doubles.binned import arrays, spans
 
 EDGES = {"graded": graded_edges(32), "fifteen": equal_edges(15), "two": equal_edges(2), "one": equal_edges(1)}
 CONFIDENCES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.25, 0.5, 0.501, 0.5011, 0.9, 1.0]))
@@ -35,23 +36,6 @@ def counts(edges: F64, confidences: F64, wrong: I64) -> tuple[I64, I64]:
     place = bin_index(edges, confidences)
     size = len(edges) - 1
     return np.bincount(place, minlength=size), np.bincount(place[wrong == 1], minlength=size)
-
-
-def spans(edges: F64, confidences: F64) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], F64, F64]:
-    """Tied bins, and the lowest and highest confidence that a bin can hold."""
-    place = bin_index(edges, confidences)
-    lowest, highest = edges[:-1].copy(), edges[1:].copy()
-    tied = np.zeros(len(edges) - 1, dtype=np.bool_)
-    for number in set(place.tolist()):
-        values = set(confidences[place == number].tolist())
-        if len(values) == 1:
-            tied[number] = True
-            lowest[number] = highest[number] = values.pop()
-    return tied, lowest, highest
-
-
-def arrays(events: list[tuple[float, bool]]) -> tuple[F64, I64]:
-    return np.array([e[0] for e in events]), np.array([int(e[1]) for e in events])
 
 
 @given(events=EVENTS, edges=st.sampled_from(sorted(EDGES)))

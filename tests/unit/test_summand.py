@@ -15,8 +15,9 @@ from monitor.statistics.addition import Additions
 from monitor.statistics.fixed_point import F64, I64, LIMB_BITS, LOG_FLOOR, SAFE_EVENTS
 from monitor.statistics.grid import bin_index
 from monitor.statistics.layout import Layout, report_edges
-from monitor.statistics.observation import Flag, ObservationBuffer, additions
-from monitor.statistics.one_vs_rest import ProbabilityBuffer, one_vs_rest
+from monitor.statistics.observation import COLUMNS, Flag, additions
+from monitor.statistics.one_vs_rest import OWN_COLUMNS, one_vs_rest
+from monitor.statistics.row_buffer import RowBuffer
 from monitor.statistics.segment import ONE_VS_REST, VALUES
 from monitor.statistics.summand import Bools, calibrated_size, calibration, moments, vectors
 from monitor.statistics.tempering import VectorBuffer
@@ -130,7 +131,7 @@ def cell(made: Additions, row: int) -> dict[int, int]:
     events=[(-0.0, True, True, 0.0, 1), (0.25, True, False, 0.75, 1), (0.9, False, True, 0.9, 1), (0.9000000000000001, True, True, 1.0, 1)]
 )
 def test_one_against_the_rest(events: list[tuple[float, bool, bool, float, int]]) -> None:
-    buffer = ProbabilityBuffer()
+    buffer = RowBuffer(OWN_COLUMNS)
     for place, (p, is_true, chosen, confidence, weight) in enumerate(events):
         buffer.append((place, 1000 + place, weight, p, is_true, chosen, confidence, 100 + place))
     own, values = one_vs_rest(buffer.take(), LAYOUT)
@@ -182,9 +183,9 @@ HIGHEST = [0.0, 1.0, 0.5, 1 - 1e-6, math.nextafter(1 - 1e-6, 0), math.nextafter(
 )
 def test_two_to_the_thirty_of_the_largest_summands_fit(confidence: float, flags: int) -> None:
     """All but sums of hashes, which are meant modulo 2^64."""
-    rows = ObservationBuffer()
+    rows = RowBuffer(COLUMNS)
     rows.append((0, 0, confidence, 1, 1, flags, 1e308, 1.002, 0.0, 1, 2, 3))
-    own = ProbabilityBuffer()
+    own = RowBuffer(OWN_COLUMNS)
     own.append((0, 0, 1, confidence, flags & 1, 1, 1.0, 1))
     whole = VectorBuffer()
     for label in (0, 1):

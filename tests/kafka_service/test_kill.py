@@ -190,8 +190,9 @@ def kill_and_compare(stage: Stage, folder: Path, variant: str, kills: Sequence[t
     [
         ("no_horizon", BATCH, [("start", 1), ("committed", 1), ("joined", 2), ("mirror", 3), ("applied", 4), ("start", 1), ("drained", 2)]),
         ("no_horizon", SMALL_BATCH, [("acknowledged", 1), ("delivered", 1), ("mirror", 1), ("acknowledged", 9), ("absorbing", 1)]),
-        # How many rounds of expiry there are depends on how the broker hands out the partitions; one that was killed is made again.
-        ("horizon", BATCH, [("folding", 1), ("joined", 3), ("expiring", 1), ("expiring", 1), ("mirror", 2), ("delivered", 3)]),
+        ("horizon", BATCH, [("folding", 1), ("joined", 3), ("delivered", 3), ("mirror", 2)]),
+        # Rows expire late in the stream. How much is left then depends on how the broker hands out the partitions: plans for it are short.
+        ("horizon", BATCH, [("expiring", 1), ("expiring", 1), ("mirror", 1)]),
     ],
 )
 def test_killed_at_point_after_point_comes_to_the_same(

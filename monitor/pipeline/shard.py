@@ -170,10 +170,13 @@ class Shard:
         with self.lock:
             found = []
             for window in self.windows:
-                floor = self.minute_floor_ms if window.spec.level is MINUTE else self.hour_floor_ms
-                window.advance(now_ms, self.read, floor)
+                window.advance(now_ms, self.read, self.kept_from_ms(window.spec.level))
                 found.append(window.view(self.series, reserved))
             return found, self.published
+
+    def kept_from_ms(self, level: PaneLevel) -> int:
+        """Event time from which on panes of a level are kept."""
+        return self.minute_floor_ms if level is MINUTE else self.hour_floor_ms
 
     @property
     def newest_event_ms(self) -> int:

@@ -120,7 +120,7 @@ def _gather(shards: Sequence[Shard], spec: WindowSpec | None, at_ms: int, source
     else:
         first, end = spec.panes(at_ms)
         start_ms, end_ms = first * spec.level.pane_ms, end * spec.level.pane_ms
-        floor_ms = max((shard.minute_floor_ms if spec.level is MINUTE else shard.hour_floor_ms for shard in shards), default=0)
+        floor_ms = max((shard.kept_from_ms(spec.level) for shard in shards), default=0)
         if start_ms < floor_ms:
             longer = "; windows longer than 6h are made of hours, which are kept longer" if spec.level is MINUTE else ""
             raise CalmonError(f"{source}: its panes are kept from {instant(floor_ms)} on only{longer}")

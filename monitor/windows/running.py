@@ -32,16 +32,18 @@ class WindowSpec:
         name: Value of the `window` label.
         length_ms: Whole panes of its level.
         lag_ms: How long it waits for labels.
+        by_hours: Whether it is made of hours however short it is; length and moments are whole hours then.
     """
 
     name: str
     length_ms: int
     lag_ms: int
+    by_hours: bool = False
 
     @property
     def level(self) -> PaneLevel:
         """Panes that it is made of."""
-        return MINUTE if self.length_ms <= LONGEST_MINUTE_WINDOW_MS else HOUR
+        return MINUTE if self.length_ms <= LONGEST_MINUTE_WINDOW_MS and not self.by_hours else HOUR
 
     def panes(self, now_ms: int) -> tuple[int, int]:
         """Panes [first, end) at a moment; the end is floor(now - lag)."""

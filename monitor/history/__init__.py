@@ -1,0 +1,1 @@
+"""Windows at past moments: what `calmon history` answers from the stored panes."""

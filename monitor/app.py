@@ -16,12 +16,22 @@ from monitor.export.quarantine_sink import Sink
 from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
 from monitor.kafka_options import client_options
-from monitor.pipeline.configured import evidence_rules, exported_metrics, layouts_of, references_of, settings_of, window_specs
+from monitor.pipeline.configured import (
+    evidence_rules,
+    exported_metrics,
+    layouts_of,
+    references_of,
+    revision_rules,
+    settings_of,
+    window_specs,
+)
 from monitor.pipeline.evidence.book import Book
 from monitor.pipeline.evidence.tracker import Tracker
 from monitor.pipeline.processor import Processor
 from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.references import ConfiguredReferences
+from monitor.pipeline.revisions.journal import Journal
+from monitor.pipeline.revisions.reviser import Reviser
 from monitor.pipeline.runner import Runner
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.tick import Evaluator
@@ -63,6 +73,7 @@ class Engine:
         evaluator: Evaluates them together.
         references: What drift is told from.
         tracker: Keeps the evidence; None if ticks do not look at it.
+        reviser: Notes what changes after it has entered the evidence; None without a tracker.
 
     Raises:
         CalmonError: The state or the quarantine cannot be used.
@@ -86,6 +97,7 @@ class Engine:
         self._layout_of = layouts_of(config)
         self.source = _source(config, accept_loss) if source is None else source
         self.shards: list[Shard] = []
+        self.tracker: Tracker | None = None
         self.runner = Runner(self.source, self._new_worker, clock)
         for name in self._known_shards():
             self.runner.worker(name)
@@ -93,7 +105,9 @@ class Engine:
         store_at = Path(config.state.directory if references_at is None else references_at)
         self.references = ConfiguredReferences(References(store_at), references_of(config), settings)
         self._book_store: StateStore | None = None
-        self.tracker = self._new_tracker() if weigh else None
+        self.reviser: Reviser | None = None
+        if weigh:
+            self._judge()
         self.evaluator = Evaluator(self.shards, clock, settings, exported_metrics(config), self.references, self._weigh)
 
     @property
@@ -138,15 +152,18 @@ class Engine:
             )
         return [part.name.removeprefix(_SHARD_PREFIX) for part in parts]
 
-    def _new_tracker(self) -> Tracker:
-        """The evidence of all shards; its book is in the one shard's store, else in one of its own beside them."""
+    def _judge(self) -> None:
+        """Begin with evidence and revisions of all shards; both are kept in the one shard's store, else in one of their own beside them."""
         kafka = self._config.source.kafka
         if kafka is None or kafka.shards == "one":
-            book = Book(self.shard.store)
+            store = self.shard.store
         else:
-            self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
-            book = Book(self._book_store)
-        return Tracker(self.shards, book, evidence_rules(self._config), self._reached)
+            store = self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
+        self.tracker = Tracker(self.shards, Book(store), evidence_rules(self._config), self._reached)
+        self.reviser = Reviser(self._named_shards, Journal(store), revision_rules(self._config), self._reached)
+
+    def _named_shards(self) -> dict[str, Shard]:
+        return {name: worker.shard for name, worker in self.runner.workers.copy().items()}
 
     def _weigh(self, now_ms: int) -> Evidence:
         return Evidence() if self.tracker is None else self.tracker.tick(now_ms, self.runner.known_ms)
@@ -166,6 +183,8 @@ class Engine:
         processor = Processor(shard, decoder, heads, horizon, outbox, self._reached)
         upkeep = Upkeep(shard, heads, horizon, history_ms, self._clock, lambda: self.source.live_partitions(name), self._reached)
         self.shards.append(shard)
+        if self.tracker is not None:
+            self.tracker.join(shard)
         return Worker(shard, processor, upkeep, outbox)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from monitor.errors import CalmonError
 from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
@@ -11,11 +12,45 @@ from monitor.metrics.metric import Metric, segments_read
 from monitor.metrics.settings import SettingsOf
 from monitor.metrics.succession import previous_versions
 from monitor.metrics.version import Version
-from monitor.pipeline.account import merge_accounts
-from monitor.pipeline.shard import Shard
+from monitor.pipeline.account import Account, merge_accounts
 from monitor.statistics.fixed_point import I64
-from monitor.statistics.series import SeriesKey
+from monitor.statistics.layout import Layout
+from monitor.statistics.pane import PaneLevel, PaneSums
+from monitor.statistics.series import SeriesKey, SeriesTable
+from monitor.statistics.track import Epoch
 from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec
+
+
+class Panes(Protocol):
+    """What a shard, or a copy of a part of it, tells of its panes."""
+
+    @property
+    def series(self) -> SeriesTable:
+        """Slots of its series."""
+        ...
+
+    @property
+    def layouts(self) -> Mapping[str, Layout]:
+        """Layouts by fingerprint."""
+        ...
+
+    @property
+    def epochs(self) -> Mapping[str, Sequence[Epoch]]:
+        """Epochs by model, ascending."""
+        ...
+
+    @property
+    def account(self) -> Account:
+        """What became of its records."""
+        ...
+
+    def read(self, level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
+        """Sums of panes [first, end), keys ascending."""
+        ...
+
+    def kept_from_ms(self, level: PaneLevel) -> int:
+        """Event time from which on panes of a level are kept."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +91,7 @@ class Moment:
     blocks: Sequence[Block]
 
 
-def sweep(shards: Sequence[Shard], question: Question, moments: Sequence[int]) -> Iterator[Moment]:
+def sweep(shards: Sequence[Panes], question: Question, moments: Sequence[int]) -> Iterator[Moment]:
     """Answer a question at each moment, in their order; ascending ones cost the panes that enter and leave.
 
     Raises:
@@ -82,7 +117,7 @@ def sweep(shards: Sequence[Shard], question: Question, moments: Sequence[int]) -
 
 def _blocks(
     cells: Mapping[SeriesKey, I64],
-    shards: Sequence[Shard],
+    shards: Sequence[Panes],
     question: Question,
     first_ms: Mapping[tuple[str, str], int],
     start_ms: int,
@@ -104,7 +139,7 @@ def _blocks(
     return [one for one in (_of_version(block, version) for block in blocks) if one is not None]
 
 
-def _layout_within(shard: Shard, model: str, start_ms: int, end_ms: int) -> str | None:
+def _layout_within(shard: Panes, model: str, start_ms: int, end_ms: int) -> str | None:
     """Layout of the epoch of a shard that holds a stretch of time; None where it holds the beginning of another one."""
     epochs = shard.epochs[model]
     if any(start_ms < epoch.start_ms < end_ms for epoch in epochs):

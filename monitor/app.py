@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from monitor.clock import Clock
 from monitor.config import Config
+from monitor.config_revisions import RevisionsConfig
 from monitor.errors import StateError
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable
 from monitor.evidence.standing import Evidence
+from monitor.export.prometheus_http import Credentials
+from monitor.export.publisher import Publisher
 from monitor.export.quarantine_file import FileSink
 from monitor.export.quarantine_sink import Sink
 from monitor.export.quarantine_topic import TopicSink
@@ -31,12 +35,15 @@ from monitor.pipeline.processor import Processor
 from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.references import ConfiguredReferences
 from monitor.pipeline.revisions.journal import Journal
+from monitor.pipeline.revisions.publishing import Publishing
 from monitor.pipeline.revisions.reviser import Reviser
 from monitor.pipeline.runner import Runner
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.tick import Evaluator
 from monitor.pipeline.upkeep import Upkeep
 from monitor.pipeline.worker import Worker
+from monitor.prometheus_address import parse_address
+from monitor.secret_file import read_secret
 from monitor.sources.kafka import KafkaSource
 from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.ndjson import NdjsonSource
@@ -74,6 +81,7 @@ class Engine:
         references: What drift is told from.
         tracker: Keeps the evidence; None if ticks do not look at it.
         reviser: Notes what changes after it has entered the evidence; None without a tracker.
+        publishing: Tells Prometheus of windows that have moved; None where nobody is to be told.
 
     Raises:
         CalmonError: The state or the quarantine cannot be used.
@@ -106,6 +114,7 @@ class Engine:
         self.references = ConfiguredReferences(References(store_at), references_of(config), settings)
         self._book_store: StateStore | None = None
         self.reviser: Reviser | None = None
+        self.publishing: Publishing | None = None
         if weigh:
             self._judge()
         self.evaluator = Evaluator(self.shards, clock, settings, exported_metrics(config), self.references, self._weigh)
@@ -160,7 +169,12 @@ class Engine:
         else:
             store = self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
         self.tracker = Tracker(self.shards, Book(store), evidence_rules(self._config), self._reached)
-        self.reviser = Reviser(self._named_shards, Journal(store), revision_rules(self._config), self._reached)
+        rules = revision_rules(self._config)
+        self.reviser = Reviser(self._named_shards, Journal(store), rules, self._reached)
+        address = self._config.revisions.prometheus
+        if address is not None:
+            connect = partial(_publisher, address, self._config.revisions)
+            self.publishing = Publishing(self.reviser, rules.windows, exported_metrics(self._config), connect)
 
     def _named_shards(self) -> dict[str, Shard]:
         return {name: worker.shard for name, worker in self.runner.workers.copy().items()}
@@ -205,6 +219,20 @@ def _source(config: Config, accept_loss: bool) -> Source:
         start_timeout_s=kafka.start_timeout_ms / 1000,
     )
     return KafkaSource(settings)
+
+
+def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:
+    """A publisher with credentials as they are in their files now.
+
+    Raises:
+        ConfigError: A file cannot be used.
+    """
+    credentials = None
+    if revisions.bearer_token_file is not None:
+        credentials = Credentials.bearer(read_secret("revisions.bearer_token_file", revisions.bearer_token_file))
+    elif revisions.username is not None and revisions.password_file is not None:
+        credentials = Credentials.basic(revisions.username, read_secret("revisions.password_file", revisions.password_file))
+    return Publisher(parse_address(address), credentials)
 
 
 def _sink(config: Config, directory: Path, shard: str) -> Sink:

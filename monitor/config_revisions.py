@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from typing import Annotated, Final, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, Strict, model_validator
 
 from monitor.config_value import Number, PathText, PositiveMs, Section, Text, report_faults, within
 from monitor.duration import HOUR_MS, MINUTE_MS, format_duration
+from monitor.prometheus_address import parse_address
 
 SHORTEST_EVERY_MS: Final = MINUTE_MS
 
@@ -19,25 +19,11 @@ def _check_every(value: int) -> int:
     return value
 
 
-def check_url(value: str) -> str:
-    """Refuse what is no http or https URL, or holds a password, which would end up in logs.
-
-    Raises:
-        ValueError: It is refused.
-    """
-    try:
-        parts = urlsplit(value)
-        well_formed = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError as error:
-        raise ValueError(f"must be a URL such as http://127.0.0.1:9090: {error}") from error
-    if not well_formed or parts.query or parts.fragment:
-        raise ValueError("must be the http:// or https:// URL that Prometheus is at, such as http://127.0.0.1:9090")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("must hold no name or password: they have keys of their own")
-    return value.rstrip("/")
+def _check_address(value: str) -> str:
+    return str(parse_address(value))
 
 
-PrometheusUrl = Annotated[str, Strict(), AfterValidator(check_url)]
+PrometheusAddress = Annotated[str, Strict(), AfterValidator(_check_address)]
 
 
 class RevisionsConfig(Section):
@@ -45,7 +31,7 @@ class RevisionsConfig(Section):
 
     every_ms: Annotated[PositiveMs, AfterValidator(_check_every)] = Field(default=HOUR_MS, validation_alias="every")
     threshold: Annotated[Number, within(0.0, 1.0)] = 0.005
-    prometheus: PrometheusUrl | None = None
+    prometheus: PrometheusAddress | None = None
     username: Text | None = None
     password_file: PathText | None = None
     bearer_token_file: PathText | None = None

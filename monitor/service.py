@@ -146,6 +146,8 @@ class Service:
     def _revise(self) -> None:
         if self._engine.reviser is not None:
             self._engine.reviser.run(self.snapshot.now_ms)
+        if self._engine.publishing is not None:
+            self._engine.publishing.run()
 
     def _surroundings(self) -> Surroundings:
         try:

@@ -135,8 +135,7 @@ ONE_FAULT = {
     "revisions: {every: 59s}": "revisions.every: must be at least 1m, got 59s (line 1)",
     "revisions: {threshold: 1.5}": "revisions.threshold: must be 0.0 to 1.0, got 1.5 (line 1)",
     "revisions: {prometheus: localhost:9090}": (
-        "revisions.prometheus: must be the http:// or https:// URL that Prometheus is at, such as http://127.0.0.1:9090, "
-        "got localhost:9090 (line 1)"
+        "revisions.prometheus: must begin with http:// or https:// and a host, got localhost:9090 (line 1)"
     ),
     "revisions: {bearer_token_file: b}": "revisions.bearer_token_file: needs prometheus, the server that it is for (line 1)",
     "revisions: {prometheus: 'http://a', username: b}": "revisions.password_file: username and password_file go together (line 1)",

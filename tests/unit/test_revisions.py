@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -25,15 +26,14 @@ from monitor.state.protocol import Changes
 from monitor.windows.running import WindowSpec
 from tests.doubles.list_source import ListSource
 from tests.doubles.memory_store import MemoryStore
+from tests.doubles.sharded_source import ShardedSource
 from tests.recovery.stream import START_MS, encode, label, prediction
 
-CONFIG = parse_config(
-    "state: {directory: unused, horizon: none}\n"
+WATCHES = (
     "windows: [{name: 1h, length: 1h}, {name: 24h, length: 24h, lag: 48h}, {name: 6h, length: 6h, lag: 72h}]\n"
-    "revisions: {threshold: 0.02}\nquarantine: {file: /dev/null}\n",
-    "test",
-    {},
+    "revisions: {threshold: 0.02}\nquarantine: {file: /dev/null}\n"
 )
+CONFIG = parse_config(f"state: {{directory: unused, horizon: none}}\n{WATCHES}", "test", {})
 WINDOWS = [WindowSpec("24h", 24 * HOUR_MS, 48 * HOUR_MS, by_hours=True), WindowSpec("6h", 6 * HOUR_MS, 72 * HOUR_MS, by_hours=True)]
 Known = Mapping[tuple[str, str, str, int, str], float]
 """Values by model, version, window, moment and metric."""
@@ -227,6 +227,36 @@ def test_entries_follow_on_each_other_however_often_it_is_looked(seed: int, cuts
     for _, version in VERSIONS:
         assert told.get(version, {}) == {kind: count for kind, (count, _, _) in causes_of(late, version, judged_ms).items()}
     engine.close()
+
+
+def test_shards_make_no_difference(tmp_path: Path) -> None:
+    stream = make_stream(4)
+    text = f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\nsource: {{kafka: {{bootstrap_servers: [a:1]}}}}\n{WATCHES}"
+    told = []
+    for shards in (1, 3):
+        clock = ManualClock(START_MS)
+        config = parse_config(text.replace("/state", f"/state-{shards}"), "test", {})
+        engine = Engine(config, clock, source=ShardedSource(stream.lines, shards))
+        engine.runner.start()
+        try:
+            engine.runner.step(len(stream.early))
+            clock.set(END_MS - 3 * HOUR_MS)  # well before what the slowest partition has delivered
+            engine.evaluator.tick()
+            while engine.shards[0].judged_pane * HOUR_MS < END_MS - 51 * HOUR_MS:
+                engine.evaluator.tick()
+            engine.runner.step(len(stream.late))
+            assert len(engine.shards) == shards
+            entries = revise(engine, END_MS - 3 * HOUR_MS)
+            assert all({cause.partition for cause in entry.causes} == {f"part-{n}" for n in range(shards)} for entry in entries)
+            told.append([(entry.moves, entry.moved, entry.start_ms, entry.end_ms, _records(entry)) for entry in entries])
+        finally:
+            engine.close()
+    assert told[0] == told[1]
+    assert len(told[0]) == len(VERSIONS)
+
+
+def _records(entry: Revision) -> dict[str, int]:
+    return {kind: sum(cause.records for cause in entry.causes if cause.kind == kind) for kind in {cause.kind for cause in entry.causes}}
 
 
 class KilledError(Exception):

@@ -37,8 +37,13 @@ def move_text(move: Move) -> str:
 
 def published_text(entry: Revision) -> str:
     """Which of an entry's windows Prometheus has."""
-    states = [f"{name}: revision {entry.published[name]}" if name in entry.published else f"{name}: not written" for name in entry.moved]
-    return "; ".join(states) or "nothing moved far enough"
+    return "; ".join(f"{name}: {_published(entry.published.get(name))}" for name in entry.moved) or "nothing moved far enough"
+
+
+def _published(revision: int | None) -> str:
+    if revision is None:
+        return "not written"
+    return f"revision {revision}" if revision else "could not be written, see the log"
 
 
 def moment_text(time_ms: int) -> str:

@@ -7,10 +7,10 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, Field, Strict, model_validator
 
 from monitor.config_value import Number, PathText, PositiveMs, Section, Text, report_faults, within
-from monitor.duration import HOUR_MS, MINUTE_MS, format_duration
+from monitor.duration import HOUR_MS, SECOND_MS, format_duration
 from monitor.prometheus_address import parse_address
 
-SHORTEST_EVERY_MS: Final = MINUTE_MS
+SHORTEST_EVERY_MS: Final = SECOND_MS
 
 
 def _check_every(value: int) -> int:

@@ -132,7 +132,7 @@ ONE_FAULT = {
         "defaults.epoch_start: must be a whole hour of UTC, got 2026-01-01T00:00:00+05:30 (line 1)"
     ),
     # Revisions
-    "revisions: {every: 59s}": "revisions.every: must be at least 1m, got 59s (line 1)",
+    "revisions: {every: 999ms}": "revisions.every: must be at least 1s, got 999ms (line 1)",
     "revisions: {threshold: 1.5}": "revisions.threshold: must be 0.0 to 1.0, got 1.5 (line 1)",
     "revisions: {prometheus: localhost:9090}": (
         "revisions.prometheus: must begin with http:// or https:// and a host, got localhost:9090 (line 1)"

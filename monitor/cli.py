@@ -14,6 +14,7 @@ from types import FrameType
 
 from monitor import __version__, commands
 from monitor.errors import CalmonError
+from monitor.history import options as history_options
 from monitor.request import options as request_options
 from monitor.request.options import Parsers
 from monitor.service import Service
@@ -76,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_state(commands_parser)
     request_options.add_reference(commands_parser)
     request_options.add_recommend(commands_parser)
+    history_options.add_history(commands_parser)
     return parser
 
 

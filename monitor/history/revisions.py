@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -10,11 +11,27 @@ from typing import Any
 
 import msgspec
 
-from monitor.errors import StateError
+from monitor.errors import ConfigError, StateError
 from monitor.pipeline.revisions.journal import Journal, Revision
 from monitor.pipeline.revisions.page import cause_text, move_text, published_text
-from monitor.request.sums import instant
+from monitor.request.moment import COMMAND_LINE
+from monitor.request.sums import configuration, instant
 from monitor.state.rocks import MARKER, RocksStore
+
+
+def revisions(options: argparse.Namespace) -> Iterator[str]:
+    """The entries that a command line asks for, as text or JSON; see `calmon history --help`.
+
+    Raises:
+        CalmonError: There is no state, or a word does not go with --revisions.
+    """
+    given = [f"--{name}" for name in ("window", "step", "metrics") if getattr(options, name) is not None]
+    given += [word for word, value in (("--from", options.begin), ("--to", options.end), ("-o", options.output)) if value is not None]
+    if given or options.format not in ("table", "json"):
+        word = given[0] if given else f"--format {options.format}"
+        raise ConfigError([f"{word}: --revisions tells every entry of a version, with --format table or json"], COMMAND_LINE)
+    entries = revisions_of(configuration(options)[1], options.model, options.model_version)
+    return iter([as_json(entries)]) if options.format == "json" else as_text(entries)
 
 
 def revisions_of(directory: str, model: str, version: str) -> list[Revision]:

@@ -2,55 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from monitor.errors import CalmonError
-from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
+from monitor.metrics.evaluation import Block, WindowCells, evaluate_windows, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, segments_read
 from monitor.metrics.settings import SettingsOf
 from monitor.metrics.succession import previous_versions
 from monitor.metrics.version import Version
-from monitor.pipeline.account import Account, merge_accounts
+from monitor.names import RESERVED_PREFIX
+from monitor.pipeline.account import merge_accounts
+from monitor.pipeline.panes import Panes
 from monitor.statistics.fixed_point import I64
-from monitor.statistics.layout import Layout
 from monitor.statistics.pane import PaneLevel, PaneSums
 from monitor.statistics.series import SeriesKey, SeriesTable
-from monitor.statistics.track import Epoch
-from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec
+from monitor.windows.running import ReadPanes, RunningWindow, SlotSpace, WindowSpec
 
-
-class Panes(Protocol):
-    """What a shard, or a copy of a part of it, tells of its panes."""
-
-    @property
-    def series(self) -> SeriesTable:
-        """Slots of its series."""
-        ...
-
-    @property
-    def layouts(self) -> Mapping[str, Layout]:
-        """Layouts by fingerprint."""
-        ...
-
-    @property
-    def epochs(self) -> Mapping[str, Sequence[Epoch]]:
-        """Epochs by model, ascending."""
-        ...
-
-    @property
-    def account(self) -> Account:
-        """What became of its records."""
-        ...
-
-    def read(self, level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
-        """Sums of panes [first, end), keys ascending."""
-        ...
-
-    def kept_from_ms(self, level: PaneLevel) -> int:
-        """Event time from which on panes of a level are kept."""
-        ...
+_TOGETHER = 64
+"""Moments that are evaluated in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,45 +71,97 @@ def sweep(shards: Sequence[Panes], question: Question, moments: Sequence[int]) -
         CalmonError: The panes of a moment are not kept.
         CapacityError: Sums could overflow.
     """
-    windows = [RunningWindow(question.window, SlotSpace(shard.series)) for shard in shards]
-    first_ms = merge_accounts([shard.account for shard in shards]).first_ms
-    reserved = segments_read(question.metrics)
-    for at_ms in moments:
-        views = []
-        for shard, window in zip(shards, windows, strict=True):
-            window.advance(at_ms, shard.read, shard.kept_from_ms(question.window.level))
-            views.append(window.view(shard.series, reserved))
-        first, end = question.window.panes(at_ms)
-        pane_ms = question.window.level.pane_ms
-        if any(view is None for view in views):
-            raise CalmonError(f"the panes of the window that begins at {first * pane_ms} ms are not kept any more")
-        cells = merge_cells([(view.keys, view.cells) for view in views if view is not None])
-        blocks = _blocks(cells, shards, question, first_ms, first * pane_ms, end * pane_ms)
-        yield Moment(at_ms, first * pane_ms, end * pane_ms, blocks)
+    views = _Views(shards, question)
+    for begin in range(0, len(moments), _TOGETHER):
+        windows = [views.at(at_ms) for at_ms in moments[begin : begin + _TOGETHER]]
+        asked = [window.cells for window in windows if window.cells is not None]
+        found = iter(evaluate_windows(asked, views.layouts, question.settings_of, question.metrics))
+        for window in windows:
+            blocks = [] if window.cells is None else [block.only(lambda key: key.version == question.version) for block in next(found)]
+            yield Moment(window.at_ms, window.start_ms, window.end_ms, [block for block in blocks if block is not None])
 
 
-def _blocks(
-    cells: Mapping[SeriesKey, I64],
-    shards: Sequence[Panes],
-    question: Question,
-    first_ms: Mapping[tuple[str, str], int],
-    start_ms: int,
-    end_ms: int,
-) -> list[Block]:
-    """Values of the version in the layout whose epoch holds the whole window."""
-    model, version = question.model, question.version
-    found = {_layout_within(shard, model, start_ms, end_ms) for shard in shards if model in shard.epochs}
-    if len(found) != 1 or None in found:
-        return []
-    (fingerprint,) = found
-    cells = {key: cell for key, cell in cells.items() if key.model == model and key.layout == fingerprint}
-    before = previous_versions(cells, first_ms, question.settings_of).get((model, version))
-    layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
-    compared = {key: cell for key, cell in fold_groups(cells, layouts)[0].items() if key.version in (version, before)}
-    present = {shard.epochs[model][-1].layout for shard in shards if model in shard.epochs} == found
-    previous = {} if before is None else {(model, version): before}
-    blocks = evaluate(compared, layouts, question.settings_of, question.metrics, previous, question.references if present else None)
-    return [one for one in (_of_version(block, version) for block in blocks) if one is not None]
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The window of a moment, before it is evaluated; its cells are None where it holds a change of layout."""
+
+    at_ms: int
+    start_ms: int
+    end_ms: int
+    cells: WindowCells | None
+
+
+class _Views:
+    """The question's window, moved from moment to moment over what it needs of the panes."""
+
+    def __init__(self, shards: Sequence[Panes], question: Question) -> None:
+        self._shards = shards
+        self._question = question
+        self._reserved = segments_read(question.metrics)
+        self._windows = [RunningWindow(question.window, SlotSpace(shard.series)) for shard in shards]
+        self._wanted = [_Wanted(shard.series, question.model, self._reserved) for shard in shards]
+        self._first_ms = merge_accounts([shard.account for shard in shards]).first_ms
+        self.layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
+
+    def at(self, at_ms: int) -> _Window:
+        """Move there; the moment's sums."""
+        spec = self._question.window
+        start_ms, end_ms = (pane * spec.level.pane_ms for pane in spec.panes(at_ms))
+        parts = []
+        for shard, window, wanted in zip(self._shards, self._windows, self._wanted, strict=True):
+            window.advance(at_ms, wanted.reading(shard.read), shard.kept_from_ms(spec.level))
+            view = window.view(shard.series, self._reserved)
+            if view is None:
+                raise CalmonError(f"the panes of the window that begins at {start_ms} ms are not kept any more")
+            parts.append((view.keys, view.cells))
+        return _Window(at_ms, start_ms, end_ms, self._compared(merge_cells(parts), start_ms, end_ms))
+
+    def _compared(self, cells: Mapping[SeriesKey, I64], start_ms: int, end_ms: int) -> WindowCells | None:
+        """Sums of the version, and of the one before it, in the layout whose epoch holds the whole window."""
+        model, version = self._question.model, self._question.version
+        shards = [shard for shard in self._shards if model in shard.epochs]
+        found = {_layout_within(shard, model, start_ms, end_ms) for shard in shards}
+        if len(found) != 1 or None in found:
+            return None
+        cells = {key: cell for key, cell in cells.items() if key.layout in found}
+        before = previous_versions(cells, self._first_ms, self._question.settings_of).get((model, version))
+        compared = {key: cell for key, cell in cells.items() if key.version in (version, before)}
+        present = {shard.epochs[model][-1].layout for shard in shards} == found
+        return WindowCells(
+            fold_groups(compared, self.layouts)[0],
+            {} if before is None else {(model, version): before},
+            self._question.references if present else {},
+        )
+
+
+class _Wanted:
+    """Which series a question reads: those of its model, in segments that its metrics read."""
+
+    def __init__(self, table: SeriesTable, model: str, reserved: Collection[str]) -> None:
+        self._table = table
+        self._model = model
+        self._reserved = reserved
+        self._slots = np.empty(0, dtype=np.bool_)
+
+    def reading(self, read: ReadPanes) -> ReadPanes:
+        """Reads the panes of these series alone."""
+
+        def read_wanted(level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
+            sums = read(level, first_pane, end_pane)
+            chosen = self._known()[sums.slot]
+            return PaneSums(sums.keys[chosen], sums.values[chosen])
+
+        return read_wanted
+
+    def _known(self) -> NDArray[np.bool_]:
+        """Whether each slot is wanted; slots may come while a service runs."""
+        if len(self._slots) < len(self._table):
+            keys = [self._table.key(slot) for slot in range(len(self._slots), len(self._table))]
+            wanted = [
+                key.model == self._model and (not key.segment.startswith(RESERVED_PREFIX) or key.segment in self._reserved) for key in keys
+            ]
+            self._slots = np.concatenate((self._slots, np.array(wanted, dtype=np.bool_)))
+        return self._slots
 
 
 def _layout_within(shard: Panes, model: str, start_ms: int, end_ms: int) -> str | None:
@@ -145,12 +170,3 @@ def _layout_within(shard: Panes, model: str, start_ms: int, end_ms: int) -> str 
     if any(start_ms < epoch.start_ms < end_ms for epoch in epochs):
         return None
     return next(epoch.layout for epoch in reversed(epochs) if epoch.start_ms <= start_ms)
-
-
-def _of_version(block: Block, version: str) -> Block | None:
-    """The part of a block that is of a version; None without any."""
-    rows = [row for row, key in enumerate(block.keys) if key.version == version]
-    if not rows or len(rows) == len(block.keys):
-        return block if rows else None
-    values = {metric: [found[row] for row in rows] if isinstance(found, list) else found[rows] for metric, found in block.values.items()}
-    return replace(block, keys=[block.keys[row] for row in rows], values=values)

@@ -40,6 +40,14 @@ class WindowSpec:
     lag_ms: int
     by_hours: bool = False
 
+    @classmethod
+    def asked(cls, length_ms: int, lag_ms: int, at_ms: int) -> WindowSpec:
+        """A window that is asked for at a moment, not shown all the time: made of hours wherever hours answer the question.
+
+        Hours are kept as long as history is, and hold the values that repeat, so that ranks have a closer bound.
+        """
+        return cls("asked", length_ms, lag_ms, by_hours=all(one % HOUR.pane_ms == 0 for one in (length_ms, lag_ms, at_ms)))
+
     @property
     def level(self) -> PaneLevel:
         """Panes that it is made of."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.app import Engine
+from monitor.cli import main
 from monitor.clock import ManualClock
 from monitor.config_file import parse_config
 from monitor.duration import DAY_MS, HOUR_MS
@@ -253,6 +256,39 @@ def test_shards_make_no_difference(tmp_path: Path) -> None:
             engine.close()
     assert told[0] == told[1]
     assert len(told[0]) == len(VERSIONS)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_the_command_tells_the_journal_beside_the_service(shards: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stream = make_stream(5)
+    source = f"source: {{kafka: {{bootstrap_servers: [a:1], shards: {'one' if shards == 1 else 'partitions'}}}}}\n"
+    text = f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\n{source}{WATCHES}"
+    clock = ManualClock(START_MS)
+    records = ListSource([("events", line) for line in stream.lines]) if shards == 1 else ShardedSource(stream.lines, shards)
+    engine = Engine(parse_config(text, "test", {}), clock, source=records)
+    engine.runner.start()
+    try:
+        engine.runner.step(len(stream.early))
+        clock.set(END_MS - 3 * HOUR_MS)
+        engine.evaluator.tick()
+        engine.runner.step(len(stream.late))
+        entries = revise(engine, END_MS)
+        words = ["history", "m", "v1", "--revisions", "--state", str(tmp_path / "state")]
+        assert main([*words, "--format", "json"]) == 0
+        (told,) = json.loads(capsys.readouterr().out)
+        assert msgspec.convert(told, Revision) == entries[0]
+        assert told["start"] == "2026-06-01T00:00:00Z"
+        assert main(words) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("revision 0, noted 2026-06-08T00:00:00Z: hours 2026-06-01T00:00:00Z to ")
+        assert len(lines) == 2 + len(entries[0].causes) + len(entries[0].moves)
+        assert lines[-1] == "  in Prometheus: 24h: not written; 6h: not written"
+        assert main([*words[:2], "v9", *words[3:]]) == 0
+        assert capsys.readouterr().out.startswith("no revision is noted")
+        assert main([*words, "--window", "24h"]) == 2
+        assert "--window: --revisions tells every entry" in capsys.readouterr().err
+    finally:
+        engine.close()
 
 
 def _records(entry: Revision) -> dict[str, int]:

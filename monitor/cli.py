@@ -196,7 +196,8 @@ def _add_state(parsers: Parsers[argparse.ArgumentParser]) -> None:
     digest = actions.add_parser(
         "digest",
         help="print the digest of the exact sums",
-        description="Print the sha256 of the canonical dump of a stopped service's hour panes. Equal digests mean equal sums, bit for bit.",
+        description="Print the sha256 of the canonical dump of the hour panes of a service's state, which may be running: then of its last "
+        "checkpoint. Equal digests mean equal sums, bit for bit.",
     )
     digest.add_argument("directory", metavar="DIR")
     digest.set_defaults(run=lambda options: _print(commands.state_digest(options.directory)))

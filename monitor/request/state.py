@@ -1,4 +1,4 @@
-"""The state of a stopped service, looked at without changing what it says."""
+"""The state of a service, running or stopped, looked at without changing it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from monitor.windows.running import WindowSpec
 
 @contextlib.contextmanager
 def opened_shards(directory: str, windows: Sequence[WindowSpec] = ()) -> Iterator[list[Shard]]:
-    """The shards in a state directory; they hold the lock while they are open, so that no service starts meanwhile.
+    """The shards in a state directory, each as of its last checkpoint; a service may go on with them meanwhile, and is not seen.
 
     Raises:
-        StateError: There is no state, it cannot be read, or a service is using it.
+        StateError: There is no state, or it cannot be read.
     """
     path = Path(directory)
     found = [path] if (path / MARKER).exists() else sorted(part.parent for part in path.glob(f"shard-*/{MARKER}"))
@@ -26,6 +26,6 @@ def opened_shards(directory: str, windows: Sequence[WindowSpec] = ()) -> Iterato
     with contextlib.ExitStack() as stack:
         stores = []
         for part in found:
-            stores.append(RocksStore(part))
+            stores.append(RocksStore(part, read_only=True))
             stack.callback(stores[-1].close)
         yield [Shard(store, None, windows) for store in stores]

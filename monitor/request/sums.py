@@ -1,4 +1,4 @@
-"""The sums that a question is asked of: of files, or of a stopped service's state; over everything, or over one window."""
+"""The sums that a question is asked of: of files, or of a service's state; over everything, or over one window."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def gather(options: argparse.Namespace) -> Gathered:
     """The sums that a command line asks for.
 
     Raises:
-        CalmonError: They cannot be had; with a state in use, that it is.
+        CalmonError: They cannot be had.
     """
     window, at_ms = moment(options.at, options.window)
     config, directory = configuration(options)

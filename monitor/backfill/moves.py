@@ -21,7 +21,7 @@ from monitor.statistics.pane import HOUR, PaneSums, merge
 from monitor.statistics.segment import ALL
 from monitor.windows.running import WindowSpec
 
-MOST_MOMENTS = 500
+MOST_MOMENTS = 240
 """Moments that are looked at of a version; of more than that every second, third, ... hour."""
 
 _WHOLE = (Subject.SERIES, Subject.VERSION, Subject.POSITIVE, Subject.COMPARISON)
@@ -60,15 +60,13 @@ class Change:
 
     Attributes:
         window: The window that was looked at.
-        moments: At how many moments.
-        step_ms: How far apart they are.
+        at_ms: The moments.
         coverage: Over everything.
         moves: Of each metric that moves, by its name.
     """
 
     window: WindowSpec
-    moments: int
-    step_ms: int
+    at_ms: range
     coverage: Coverage
     moves: Sequence[Move]
 
@@ -80,17 +78,18 @@ def changes(config: Config, before: Sequence[Shard], after: Sequence[Shard]) -> 
         CalmonError: The panes are not kept, or sums could overflow.
     """
     window = longest_window(config)
+    metrics = [metric for metric in exported_metrics(config) if metric.subject in _WHOLE]
     touched = touched_hours(before, after)
     coverage = _coverage(before, after)
     found = {}
     for model, version in sorted(touched):
         at = moments(window, *touched[model, version])
-        question = Question(model, version, window, exported_metrics(config), settings_of(config), {})
+        question = Question(model, version, window, metrics, settings_of(config), {})
         largest: dict[str, Move] = {}
         for old, new in zip(sweep(before, question, at), sweep(after, question, at), strict=True):
             _compare(old.at_ms, values(old.blocks), values(new.blocks), largest)
         moves = [largest[name] for name in sorted(largest)]
-        found[model, version] = Change(window, len(at), at.step, coverage[model, version], moves)
+        found[model, version] = Change(window, at, coverage[model, version], moves)
     return found
 
 

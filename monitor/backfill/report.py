@@ -74,8 +74,9 @@ def _change(change: Change) -> dict[str, Any]:
         "window": change.window.name,
         "length_ms": change.window.length_ms,
         "lag_ms": change.window.lag_ms,
-        "moments": change.moments,
-        "step_ms": change.step_ms,
+        "first_at_ms": change.at_ms.start,
+        "step_ms": change.at_ms.step,
+        "moments": len(change.at_ms),
         "largest_moves": {move.metric: {"at_ms": move.at_ms, "before": move.before, "after": move.after} for move in change.moves},
     }
 
@@ -119,7 +120,7 @@ def _print_change(console: Console, name: str, change: Change) -> None:
     console.print(
         f"{name}: {coverage.labelled_before:,} -> {coverage.labelled_after:,} of {coverage.predictions:,} predictions labelled "
         f"({shares[0]:.1%} -> {shares[1]:.1%}); window {format_duration(window.length_ms)}, lag {format_duration(window.lag_ms)}, "
-        f"at {change.moments} moments {format_duration(change.step_ms)} apart",
+        f"at {len(change.at_ms)} moments {format_duration(change.at_ms.step)} apart",
         soft_wrap=True,
         highlight=False,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from monitor.app import new_worker, quarantine_sink
+from monitor.app import new_worker, nothing, quarantine_sink
 from monitor.backfill.beside import Standing
 from monitor.backfill.sieve import Kept
 from monitor.clock import SystemClock
@@ -52,8 +52,13 @@ class IntoState:
 
 
 @contextmanager
-def into_state(config: Config, horizon: Horizon) -> Iterator[IntoState]:
+def into_state(config: Config, horizon: Horizon, reached: Callable[[str], None] = nothing) -> Iterator[IntoState]:
     """The configured state, held so that no service starts meanwhile.
+
+    Args:
+        config: Where it is, models and windows.
+        horizon: The waiting rules of this way.
+        reached: Told at each point of a checkpoint.
 
     Raises:
         StateError: There is none, it cannot be used, or a service is using it.
@@ -65,7 +70,7 @@ def into_state(config: Config, horizon: Horizon) -> Iterator[IntoState]:
     try:
         shard = Shard(store, layouts_of(config), window_specs(config.windows))
         outbox = Outbox(shard, quarantine_sink(config, directory, WHOLE))
-        worker = new_worker(config, shard, outbox, horizon, SystemClock(), frozenset)
+        worker = new_worker(config, shard, outbox, horizon, SystemClock(), frozenset, reached)
     except BaseException:
         store.close()
         raise

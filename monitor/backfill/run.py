@@ -57,6 +57,7 @@ class Backfill:
         folder: Takes what is held back; None to keep nothing.
         rate: Rows a second; None for as many as it goes.
         stopped: Whether somebody asked for the end.
+        batch_records: Most rows in a batch.
     """
 
     sieve: Sieve
@@ -64,6 +65,7 @@ class Backfill:
     folder: Folder | None
     rate: float | None
     stopped: Callable[[], bool]
+    batch_records: int = BATCH_RECORDS
 
     def run(self, inputs: Sequence[Input]) -> list[Outcome]:
         """Take files in, one after the other, until they end or somebody asks for the end; what was not taken in comes in the next run.
@@ -80,7 +82,7 @@ class Backfill:
         if self.folder is not None:
             self.folder.put_back(one.partition, standing)
         rows = (row for row in one.file.rows() if row.number > standing.row)
-        size_of_batch = BATCH_RECORDS if self.rate is None else max(1, min(BATCH_RECORDS, int(self.rate / 4)))
+        size_of_batch = self.batch_records if self.rate is None else max(1, min(self.batch_records, int(self.rate / 4)))
         began, done = time.monotonic(), 0
         while not self.stopped() and (batch := list(islice(rows, size_of_batch))):
             found = self.sieve.sort(batch)

@@ -189,17 +189,40 @@ class Engine:
             directory /= _SHARD_PREFIX + name
         store = RocksStore(directory) if self._store is None else self._store
         shard = Shard(store, self._layout_of, window_specs(config.windows))
-        heads = HeadTable()
+        outbox = Outbox(shard, quarantine_sink(config, directory, name))
         horizon = Horizon(config.state.horizon_ms)
-        history_ms = None if config.state.horizon_ms is None else config.state.history_ms
-        outbox = Outbox(shard, _sink(config, directory, name))
-        decoder = Decoder(lambda model: config.model(model).classes, heads)
-        processor = Processor(shard, decoder, heads, horizon, outbox, self._reached)
-        upkeep = Upkeep(shard, heads, horizon, history_ms, self._clock, lambda: self.source.live_partitions(name), self._reached)
         self.shards.append(shard)
         if self.tracker is not None:
             self.tracker.join(shard)
-        return Worker(shard, processor, upkeep, outbox)
+        return new_worker(config, shard, outbox, horizon, self._clock, lambda: self.source.live_partitions(name), self._reached)
+
+
+def new_worker(
+    config: Config,
+    shard: Shard,
+    outbox: Outbox,
+    horizon: Horizon,
+    clock: Clock,
+    live_partitions: Callable[[], frozenset[str]],
+    reached: Callable[[str], None] = nothing,
+) -> Worker:
+    """What takes the batches of a shard in, as configured.
+
+    Args:
+        config: Models, and how long history is kept.
+        shard: The state.
+        outbox: Takes its refused records.
+        horizon: The waiting rules.
+        clock: What windows are moved to.
+        live_partitions: Partitions of the shard that may still deliver.
+        reached: Told at each point of a checkpoint.
+    """
+    heads = HeadTable()
+    decoder = Decoder(lambda model: config.model(model).classes, heads)
+    processor = Processor(shard, decoder, heads, horizon, outbox, reached)
+    history_ms = None if config.state.horizon_ms is None else config.state.history_ms
+    upkeep = Upkeep(shard, heads, horizon, history_ms, clock, live_partitions, reached)
+    return Worker(shard, processor, upkeep, outbox)
 
 
 def _source(config: Config, accept_loss: bool) -> Source:
@@ -235,7 +258,7 @@ def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:
     return Publisher(parse_address(address), credentials)
 
 
-def _sink(config: Config, directory: Path, shard: str) -> Sink:
+def quarantine_sink(config: Config, directory: Path, shard: str) -> Sink:
     """Where a shard's refused records go: the topic, else a file; each shard has a file of its own."""
     kafka = config.source.kafka
     if kafka is not None and config.quarantine.topic is not None:

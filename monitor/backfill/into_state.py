@@ -14,6 +14,7 @@ from monitor.config import Config
 from monitor.errors import StateError
 from monitor.join.horizon import Horizon
 from monitor.pipeline.configured import layouts_of, window_specs
+from monitor.pipeline.evidence.book import Book
 from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.worker import Worker
@@ -69,6 +70,7 @@ def into_state(config: Config, horizon: Horizon, reached: Callable[[str], None] 
     store = RocksStore(directory)
     try:
         shard = Shard(store, layouts_of(config), window_specs(config.windows))
+        shard.judged_pane = Book(store).next_pane  # what labels change before it is a revision, which the service notes when it runs
         outbox = Outbox(shard, quarantine_sink(config, directory, WHOLE))
         worker = new_worker(config, shard, outbox, horizon, SystemClock(), frozenset, reached)
     except BaseException:

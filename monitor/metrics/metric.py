@@ -122,6 +122,11 @@ class Family:
 _OF_SUBJECT = {Subject.CLASS: CLASS_SEGMENT, Subject.OWN: ONE_VS_REST_SEGMENT, Subject.POSITIVE: ONE_VS_REST_SEGMENT}
 
 
+def compares(metrics: Sequence[Metric]) -> bool:
+    """Whether metrics tell a version from the one before it."""
+    return any(metric.subject is Subject.COMPARISON for metric in metrics)
+
+
 def segments_read(metrics: Sequence[Metric]) -> frozenset[str]:
     """Reserved segments that metrics read."""
     read = [name for metric in metrics for name in metric.reads]

@@ -59,6 +59,7 @@ class Shard:
         minute_floor_ms: Event time, at a whole hour, from which on panes are kept by the minute; older ones by the hour.
         hour_floor_ms: Event time, at a whole chunk, from which on panes are kept at all.
         matured: What the evidence tests see of the panes.
+        judged_pane: Hour panes before it have entered the evidence tests, and that is stored: what changes in them is a revision.
 
     Raises:
         StateError: The store holds something else than a shard.
@@ -74,6 +75,7 @@ class Shard:
         self.outbox = 0
         self.minute_floor_ms = 0
         self.hour_floor_ms = 0
+        self.judged_pane = 0
         self.book = EpochBook(layout_of)
         self.layouts = self.book.layouts
         self.epochs = self.book.epochs

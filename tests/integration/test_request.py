@@ -56,6 +56,8 @@ def test_minutes_that_are_no_longer_kept_are_named(tmp_path: Path) -> None:
         assert running.stop() == 0
     now = datetime.now(UTC)
     words: list[str | Path] = ["recommend", "m", "v1", "-c", config, "--format", "json", "--at"]
-    assert "windows longer than 6h are made of hours" in refusal(calmon(*words, now.isoformat(), "--window", "1h"))
+    assert "a window whose length, lag and moment are whole hours is made of hours" in refusal(
+        calmon(*words, now.isoformat(), "--window", "1h")
+    )
     at = (now + timedelta(hours=2)).isoformat()
     assert report(calmon(*words, at, "--window", "24h"))["basis"]["predictions"] == 40

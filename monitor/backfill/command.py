@@ -23,7 +23,7 @@ from monitor.backfill.sieve import Arrival, Sieve
 from monitor.backfill.way import Kind, Way
 from monitor.config import Config
 from monitor.config_file import load_config
-from monitor.errors import ConfigError, StateError
+from monitor.errors import ConfigError, StateInUseError
 from monitor.pipeline.shard import Shard
 from monitor.request.state import opened_shards
 from monitor.state.rocks import MARKER
@@ -76,8 +76,8 @@ def _sieve_and_destination(config: Config, way: Way, report: Report) -> Iterator
         if way.kind is Kind.STATE:
             try:
                 state = stack.enter_context(into_state(config, way.horizon))
-            except StateError as error:
-                raise _in_use(config, error) from error
+            except StateInUseError as error:
+                raise _in_use(config) from error
             # Nothing expires on this way, so no partition's newest time matters.
             arrival = Arrival(lambda shard, prediction_id: way.name, lambda shard, partition: 0)
             yield Sieve(way.horizon, JoinRows([state.shard.store]), arrival), state
@@ -107,13 +107,11 @@ def _rehearse(config: Config, way: Way, inputs: list[Input], report: Report, sto
         report.changes = changes(config, before, rehearsal.shards)
 
 
-def _in_use(config: Config, error: StateError) -> StateError:
+def _in_use(config: Config) -> StateInUseError:
     """Say how labels reach a service that is using its state."""
-    if "in use" not in str(error):
-        return error
     files = ", ".join(path for path in config.source.files if path != "-")
     if config.source.follow and files:
         advice = f"labels go through a file that it follows: --append-to FILE, one of {files}"
     else:
         advice = "it follows no file that labels could go through: stop it, or wait for its end"
-    return StateError(f"a service is using the state in {config.state.directory}; {advice}")
+    return StateInUseError(f"a service is using the state in {config.state.directory}; {advice}")

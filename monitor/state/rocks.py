@@ -14,7 +14,7 @@ from typing import cast
 
 from rocksdict import BlockBasedOptions, Cache, DbClosedError, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
-from monitor.errors import StateError
+from monitor.errors import StateError, StateInUseError
 from monitor.state.beside import BusyError, open_beside
 from monitor.state.protocol import Changes
 from monitor.state.references import FOLDER as REFERENCES
@@ -196,7 +196,7 @@ def _sign(directory: Path) -> None:
 
 def _open_error(directory: Path, message: str) -> StateError:
     if "While lock file" in message or "lock hold by" in message:  # not just "lock": damage speaks of blocks
-        return StateError(
+        return StateInUseError(
             f"the state in {directory} is in use by another process: stop it first, or name another state.directory ({message})"
         )
     return StateError(f"cannot open the state in {directory}: {message}; move it away (mv {directory} {directory}.old) and start anew")

@@ -291,7 +291,7 @@ def test_nothing_expires_and_no_label_is_refused_for_its_age(tmp_path: Path) -> 
     assert state_digest(tmp_path) == digest_in_time(every, config)
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("stream", ["employment", pytest.param("flights", marks=pytest.mark.soak)])
 def test_through_a_followed_file_the_sums_are_those_of_labels_in_time(tmp_path: Path, stream: str) -> None:
     lines = packaged(stream)
     late = hold_back(lines)

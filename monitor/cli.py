@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 
 from monitor import __version__, commands
+from monitor.backfill import options as backfill_options
 from monitor.errors import CalmonError
 from monitor.history import options as history_options
 from monitor.request import options as request_options
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     request_options.add_reference(commands_parser)
     request_options.add_recommend(commands_parser)
     history_options.add_history(commands_parser)
+    backfill_options.add_backfill(commands_parser)
     return parser
 
 

@@ -22,7 +22,7 @@ _QUOTED: Final = 300
 _WRITE_PATH: Final = "/api/v1/write"
 
 SETTINGS: Final = {
-    "web.enable-remote-write-receiver": "start Prometheus with --web.enable-remote-write-receiver",
+    "remote write receiver needs to be enabled": "start Prometheus with --web.enable-remote-write-receiver",
     "out of bounds": "",
     "too old sample": "",
     "out of order sample": "",

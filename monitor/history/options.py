@@ -31,12 +31,7 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("model_version", metavar="VERSION")
-    parser.add_argument("--window", required=True, metavar="LENGTH[:LAG]", help="such as 24h:48h; without LAG it ends at the moment")
-    parser.add_argument("--step", required=True, metavar="DURATION", help="time between moments, such as 1h; the finest is a pane's width")
-    parser.add_argument("--from", dest="begin", required=True, metavar="TIME", help="first moment: RFC 3339 with an offset, or epoch ms")
-    parser.add_argument("--to", dest="end", required=True, metavar="TIME", help="no moment is after it")
+    add_moments(parser)
     parser.add_argument(
         "--segment",
         default="all",
@@ -56,9 +51,19 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
         "number; parquet needs -o and calmon[parquet]; default: table",
     )
     parser.add_argument("-o", dest="output", metavar="FILE", help="write there, whole or not at all; default: standard output")
+    parser.set_defaults(run=_run)
+
+
+def add_moments(parser: argparse.ArgumentParser) -> None:
+    """The words that name a version, a window and its moments, and the state that they are asked of."""
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("model_version", metavar="VERSION")
+    parser.add_argument("--window", required=True, metavar="LENGTH[:LAG]", help="such as 24h:48h; without LAG it ends at the moment")
+    parser.add_argument("--step", required=True, metavar="DURATION", help="time between moments, such as 1h; the finest is a pane's width")
+    parser.add_argument("--from", dest="begin", required=True, metavar="TIME", help="first moment: RFC 3339 with an offset, or epoch ms")
+    parser.add_argument("--to", dest="end", required=True, metavar="TIME", help="no moment is after it")
     parser.add_argument("-c", "--config", metavar="FILE", help="configuration of the service: costs, references, state.directory")
     parser.add_argument("--state", metavar="DIR", help="state directory; default: state.directory of the configuration, else ./state")
-    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from monitor.export.exposition import bin_names
+from monitor.export.series import bin_names
 from monitor.history.choice import LABELLED, PREDICTIONS, Choice, metric_name
 from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Subject

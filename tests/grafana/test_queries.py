@@ -21,6 +21,7 @@ CHOSEN = {
     "early_by": "2s",
     "segment": "group",
     "__range": "10m",
+    "__interval": "10m",
     "__rate_interval": "1m",
 }
 OF_PROMETHEUS = {"ALERTS", "up", "scrape_duration_seconds"}
@@ -34,7 +35,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusS
 
 @pytest.fixture(scope="module")
 def process_series(prometheus: PrometheusServer) -> set[str]:
-    """Series that calmon exports, of models or of the process."""
+    """Series that calmon exports, of models or of the process, or has written back."""
     return {labels["__name__"] for labels, _ in prometheus.query('{__name__=~"calmon_.+"}')}
 
 

@@ -32,12 +32,7 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("model_version", metavar="VERSION")
-    parser.add_argument("--window", metavar="LENGTH[:LAG]", help="such as 24h:48h; without LAG it ends at the moment")
-    parser.add_argument("--step", metavar="DURATION", help="time between moments, such as 1h; the finest is a pane's width")
-    parser.add_argument("--from", dest="begin", metavar="TIME", help="first moment: RFC 3339 with an offset, or epoch ms")
-    parser.add_argument("--to", dest="end", metavar="TIME", help="no moment is after it")
+    add_moments(parser)
     parser.add_argument(
         "--segment",
         default="all",
@@ -62,9 +57,19 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="instead: what late records have changed in hours of the version that had matured, by which records, old and new values",
     )
+    parser.set_defaults(run=_run)
+
+
+def add_moments(parser: argparse.ArgumentParser) -> None:
+    """The words that name a version, a window and its moments, and the state that they are asked of."""
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("model_version", metavar="VERSION")
+    parser.add_argument("--window", metavar="LENGTH[:LAG]", help="such as 24h:48h; without LAG it ends at the moment")
+    parser.add_argument("--step", metavar="DURATION", help="time between moments, such as 1h; the finest is a pane's width")
+    parser.add_argument("--from", dest="begin", metavar="TIME", help="first moment: RFC 3339 with an offset, or epoch ms")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="no moment is after it")
     parser.add_argument("-c", "--config", metavar="FILE", help="configuration of the service: costs, references, state.directory")
     parser.add_argument("--state", metavar="DIR", help="state directory; default: state.directory of the configuration, else ./state")
-    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:

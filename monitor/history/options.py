@@ -9,6 +9,11 @@ from monitor.history.command import FORMATS, history
 from monitor.history.revisions import revisions
 from monitor.request.options import Parsers
 
+_DESCRIPTION = """\
+Compute any metric at any past moment from the panes in a state directory, with predictions, labelled ones and completeness beside it.
+A service may be running: it is not disturbed, and its last checkpoint is what is read. An undefined value is empty or null; a moment
+has no values where the version predicted nothing, or where the window holds a change of layout."""
+
 _EPILOG = """\
 moments are TIME of --from, then every --step, up to TIME of --to; at each one the window is [at - LAG - LENGTH, at - LAG), as in
 `calmon evaluate --at`, and the numbers are the same to the last bit. Each is as known now: labels that came later are in it.
@@ -26,9 +31,7 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser(
         "history",
         help="show metrics at past moments, from the stored panes",
-        description="Compute any metric at any past moment from the panes in a state directory, with predictions, labelled ones and "
-        "completeness beside it. A service may be running: it is not disturbed, and its last checkpoint is what is read. An undefined "
-        "value is empty or null; a moment has no values where the version predicted nothing, or where the window holds a change of layout.",
+        description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -42,7 +45,7 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--metrics",
         metavar="NAME[,...]",
-        help=f"names as `calmon evaluate` has them, those of report bins as bins.NAME; all for every one; default: {','.join(USUAL)}",
+        help=f"names as `calmon evaluate` has them, those of report bins as bins.NAME; all for every one; default: {', '.join(USUAL)}",
     )
     parser.add_argument(
         "--format",

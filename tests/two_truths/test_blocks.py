@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from monitor.cli import main
+from monitor.export.publisher import Published
 from tests.integration.running import CALMON, ROOT, calmon
 from tests.recovery.stream import HOUR_MS
 from tests.services.prometheus import PrometheusServer
-from tests.two_truths.conftest import Known, make_blocks
+from tests.two_truths.conftest import AGE, RECEIVES, Known, Publishers, Served, make_blocks, write_now
 from tests.two_truths.past import BEGIN_MS, MODEL, MOMENTS, VERSION, Past
 from tests.two_truths.test_publisher import END_MS, LIVE, at_each_step
 
@@ -49,6 +50,16 @@ def test_imported_beside_what_was_shown(known: Known, shown: Path, text: Path, t
                 for at_ms in (MOMENTS[3], MOMENTS[-1]):
                     count = f'count({{__name__=~"calmon_backfill_.+"}} @ {(at_ms + wait_ms) / 1000:.3f}) or vector(0)'
                     assert prometheus.query(count)[0][1] == (len(known[at_ms]) if found else 0)
+
+
+def test_remote_write_goes_on_from_what_was_imported(
+    past: Past, known: Known, text: Path, served: Served, publisher: Publishers, tmp_path: Path
+) -> None:
+    make_blocks(text, tmp_path / "served")
+    with served(RECEIVES, out_of_order=AGE) as prometheus:
+        write_now(prometheus)
+        total = sum(map(len, known.values()))
+        assert publisher(prometheus).publish(past.scope, past.moments()) == Published(3, 0, total)
 
 
 def test_times_within_a_second_are_kept(past: Past, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from monitor.clock import SystemClock
 from monitor.export.backfill_series import Scope, series_of
 from monitor.export.prometheus_http import Credentials, PrometheusHttp, RefusedError
 from monitor.export.publisher import Published, PublishError
@@ -115,6 +116,7 @@ def test_a_run_that_was_torn_is_completed(
     writes: int,
 ) -> None:
     monkeypatch.setattr("monitor.export.remote_write.MOST_SAMPLES", 500)
+    monkeypatch.setattr("monitor.export.read_back.MOST_SAMPLES", 10_000)
     total = sum(map(len, known.values()))
     with Front(prometheus.url, faults) as front:
         with pytest.raises(RefusedError, match=r"cannot be reached|answers 400"):
@@ -137,6 +139,13 @@ def test_the_server_says_how_long_to_wait() -> None:
         with closing(http), pytest.raises(RefusedError, match="answers 429"):
             http.post("/api/v1/write", b"", {})
     assert waited == [7.0, 10.0]
+
+
+def test_no_redirect_is_followed() -> None:
+    with Front("http://127.0.0.1:1", [307]) as front, closing(PrometheusHttp(parse_address(front.url))) as http:
+        with pytest.raises(RefusedError, match=r"answers 307: .*; it sends elsewhere: name the address that it leads to"):
+            http.post("/api/v1/write", b"", {})
+        assert front.writes == 1
 
 
 def test_a_server_that_is_not_there(publisher: Publishers) -> None:
@@ -199,6 +208,13 @@ def test_steps_below_lookback(prometheus: PrometheusServer, publisher: Publisher
     assert [[(at_s - BEGIN_MS / 1000, value) for at_s, value in points] for _, points in found] == [
         [(0, 0.1), (30, 0.1), (60, 0.2), (180, 0.4)]
     ]
+
+
+def test_recent_moments_need_no_setting_for_their_age(served: Served, publisher: Publishers) -> None:
+    with served(RECEIVES) as prometheus:
+        write_now(prometheus)
+        recent = made(0.1, 0.2, first_ms=SystemClock().now_ms() - 30 * MINUTE_MS)
+        assert publisher(prometheus).publish(SCOPE, recent) == Published(1, 2, 0)
 
 
 def test_what_is_dropped_in_silence_is_noticed(prometheus: PrometheusServer, publisher: Publishers) -> None:

@@ -50,8 +50,10 @@ def write_remote(options: argparse.Namespace) -> str:
         publisher.close()
     if published.written:
         done = f"{published.written} samples written and read back equal, {published.equal} were there"
-    else:
+    elif published.equal:
         done = f"nothing to write, all {published.equal} samples were there"
+    else:
+        return f"{run}: nothing to write, no value is defined there"
     return f"{run}: revision {published.revision}: {done}"
 
 

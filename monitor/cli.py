@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 
 from monitor import __version__, commands
+from monitor.backfill import options as backfill_options
 from monitor.errors import CalmonError
 from monitor.request import options as request_options
 from monitor.request.options import Parsers
@@ -76,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_state(commands_parser)
     request_options.add_reference(commands_parser)
     request_options.add_recommend(commands_parser)
+    backfill_options.add_backfill(commands_parser, until_signal)
     return parser
 
 
@@ -167,7 +169,7 @@ def _add_produce(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="of the batches; default: none"
     )
-    parser.set_defaults(run=produce)
+    parser.set_defaults(run=until_signal(commands.produce))
 
 
 def _add_rules(parsers: Parsers[argparse.ArgumentParser]) -> None:
@@ -278,16 +280,20 @@ def show_demo(options: argparse.Namespace) -> int:
     return 0
 
 
-def produce(options: argparse.Namespace) -> int:
-    """Send event files to Kafka until they end or a signal does; 130 after a signal.
+def until_signal(run: Callable[[argparse.Namespace, Callable[[], bool]], tuple[str, int]]) -> Callable[[argparse.Namespace], int]:
+    """Make a command of one that ends by itself, or early when a signal asks for it.
 
-    Raises:
-        CalmonError: What stood in the way.
+    Args:
+        run: Is told whether to end early; returns what to print, and the exit code.
     """
-    signals = _Signals(signal.SIGINT, signal.SIGTERM)
-    text, code = commands.produce(options, lambda: signals.received)
-    _print(text)
-    return code
+
+    def command(options: argparse.Namespace) -> int:
+        signals = _Signals(signal.SIGINT, signal.SIGTERM)
+        text, code = run(options, lambda: signals.received)
+        _print(text)
+        return code
+
+    return command
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import cast
 from rocksdict import BlockBasedOptions, Cache, DbClosedError, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from monitor.errors import StateError
+from monitor.state.origin import FILE as ORIGIN
 from monitor.state.protocol import Changes
 from monitor.state.references import FOLDER as REFERENCES
 
@@ -150,7 +151,7 @@ def _claim(directory: Path) -> None:
             if not (directory / "db" / "CURRENT").exists():
                 raise StateError(f"{directory} has lost its database: restore it from a backup, or {away}")
         elif not (directory / _BEGUN).exists():
-            if any(path.name != REFERENCES for path in directory.iterdir()):
+            if any(path.name not in (REFERENCES, ORIGIN) for path in directory.iterdir()):
                 raise StateError(f"{directory} is not empty and not calmon's state: {away}")
             (directory / _BEGUN).touch()
     except (OSError, UnicodeDecodeError) as error:

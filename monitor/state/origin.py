@@ -14,6 +14,30 @@ FILE: Final = "replay.json"
 FORMAT: Final = 1
 
 
+class OfFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="files"):
+    """Event files, by their absolute paths in the order of the first start; later ones may have been given more."""
+
+    files: list[str]
+
+
+class OfTopics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="topics"):
+    """The two topics.
+
+    Attributes:
+        topics: Of the predictions, of the labels.
+        shards: As configured.
+        since_ms: The log's time from which on they are read, or None.
+        since_offsets: Offsets from which on they are read, by partition, where these were given.
+        begun: Where the first start began each partition.
+    """
+
+    topics: list[str]
+    shards: str
+    since_ms: int | None
+    since_offsets: dict[str, int]
+    begun: dict[str, int]
+
+
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a scratch state is a replay of.
 
@@ -23,7 +47,7 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         format: Of the file.
     """
 
-    reads: dict[str, Any]
+    reads: OfFiles | OfTopics
     settings: dict[str, Any]
     format: int = FORMAT
 

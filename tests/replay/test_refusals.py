@@ -120,7 +120,7 @@ def test_a_damaged_note_of_what_it_is_is_refused_unless_there_is_nothing_yet(sta
     assert stage.run("scratch", stage.file).startswith("0: ")
     (scratch / "replay.json").write_bytes(b'{"reads":')
     assert "replay.json is damaged" in stage.run("scratch", stage.file)
-    (scratch / "replay.json").write_text(json.dumps({"reads": {}, "settings": {}, "format": 99}))
+    (scratch / "replay.json").write_text(json.dumps({"reads": {"type": "files", "files": []}, "settings": {}, "format": 99}))
     assert "has format 99, this calmon reads format 1" in stage.run("scratch", stage.file)
 
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from monitor.app import kafka_settings
 from monitor.backfill.replay.bound import EARLIEST, Bound
@@ -19,7 +20,7 @@ from monitor.sources.kafka import KafkaSource
 from monitor.sources.ndjson import NdjsonSource
 from monitor.sources.protocol import Position, Source
 from monitor.sources.stdin_partition import STDIN_NAME
-from monitor.state.origin import Origin
+from monitor.state.origin import OfFiles, OfTopics, Origin
 
 Positions = Mapping[str, Position]
 _SHOWN = 3
@@ -31,19 +32,21 @@ class Archive:
 
     Attributes:
         source: Not yet started.
-        reads: What tells it from another one, for the state's origin.
+        reads: What tells it from another one.
         total: How much there is to read, in bytes or offsets.
         done: How much of it has been read, from the stored positions.
         says: What a person should know before it is read.
         patience_s: How long to wait for a source in trouble.
+        failure: Why a part of it is read no further, though the rest is; None if all is well.
     """
 
     source: Source
-    reads: Mapping[str, Any]
+    reads: OfFiles | OfTopics
     total: int
     done: Callable[[Positions], int]
     says: Sequence[str]
     patience_s: float
+    failure: Callable[[], str | None]
 
 
 def archive_of_files(paths: Sequence[str], origin: Origin | None) -> Archive:
@@ -57,10 +60,8 @@ def archive_of_files(paths: Sequence[str], origin: Origin | None) -> Archive:
     if STDIN_NAME in paths:
         raise ConfigError(["FILE -: standard input cannot be read again after a stop: write it to a file"], COMMAND_LINE)
     files = [os.path.abspath(path) for path in paths]  # the names of partitions, wherever the next start is made
-    if origin is not None:
-        before = origin.reads.get("files", [])
-        if not before or files[: len(before)] != before:
-            raise _another(origin)
+    if origin is not None and not (isinstance(origin.reads, OfFiles) and files[: len(origin.reads.files)] == origin.reads.files):
+        raise _another(origin)
     total = sum(map(_size, files))
     if not total:
         raise CalmonError(f"nothing to replay: {', '.join(paths)}: no bytes in {'it' if len(paths) == 1 else 'them'}")
@@ -72,7 +73,7 @@ def archive_of_files(paths: Sequence[str], origin: Origin | None) -> Archive:
             raise StateError(f"the state already holds records of {unnamed[0]}: name it too, in its old place")
         return source.read_bytes
 
-    return Archive(source, {"files": files}, total, done, [f"{len(files)} files, {total:,} bytes"], 0.0)
+    return Archive(source, OfFiles(files), total, done, [f"{len(files)} files, {total:,} bytes"], 0.0, lambda: None)
 
 
 def archive_of_topics(
@@ -85,11 +86,13 @@ def archive_of_topics(
         CalmonError: The broker cannot be reached, a topic is missing, or there is nothing to read.
         StateError: The state is a replay of something else.
     """
-    what = {"topics": [kafka.predictions, kafka.labels], "shards": kafka.shards, "since": since.to_json()}
-    if origin is not None and {key: origin.reads.get(key) for key in what} != what:
-        raise _another(origin)
+    reads = OfTopics([kafka.predictions, kafka.labels], kafka.shards, since.time_ms, dict(since.offsets), {})
+    begun = None
+    if origin is not None:
+        if not isinstance(origin.reads, OfTopics) or msgspec.structs.replace(origin.reads, begun={}) != reads:
+            raise _another(origin)
+        begun = origin.reads.begun
     settings = replace(kafka_settings(kafka, accept_loss), group_id=None, client_id="calmon-replay")
-    begun = None if origin is None else origin.reads["begun"]
     stretches = find_stretches(settings, since, until, begun, given_up)
     first = {one.name: one.first for one in stretches}
     end = {one.name: one.end for one in stretches}
@@ -98,18 +101,22 @@ def archive_of_topics(
         return sum(min(int(at.get("offset", 0)), end[name]) - first[name] for name, at in positions.items() if name in first)
 
     source = KafkaSource(settings, span=span_of(stretches))
-    reads = {**what, "begun": first if begun is None else begun}
-    return Archive(source, reads, sum(end.values()) - sum(first.values()), done, describe(stretches), settings.start_timeout_s)
+
+    def failure() -> str | None:
+        return "; ".join(sorted({str(error) for error in source.failures.values()})) or None
+
+    reads = msgspec.structs.replace(reads, begun=first)
+    total = sum(end.values()) - sum(first.values())
+    return Archive(source, reads, total, done, describe(stretches), settings.start_timeout_s, failure)
 
 
 def _another(origin: Origin) -> StateError:
     reads = origin.reads
-    if "files" in reads:
-        text = f"the files {', '.join(reads['files'][:_SHOWN])}{', ...' if len(reads['files']) > _SHOWN else ''}"
+    if isinstance(reads, OfFiles):
+        text = f"the files {', '.join(reads.files[:_SHOWN])}{', ...' if reads.files[_SHOWN:] else ''}"
     else:
-        since = reads["since"]
-        begin = since["time_ms"] or since["offsets"] or EARLIEST
-        text = f"the topics {' and '.join(reads['topics'])} since {begin} (source.kafka.shards: {reads['shards']})"
+        begin = reads.since_ms or reads.since_offsets or EARLIEST
+        text = f"the topics {' and '.join(reads.topics)} since {begin} (source.kafka.shards: {reads.shards})"
     return StateError(f"--into holds a replay of {text}: give the same again to go on with it, or name another directory")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from monitor.errors import ConfigError
 from monitor.events.instant import InstantError, epoch_ms
@@ -27,10 +27,6 @@ class Bound:
 
     time_ms: int | None = None
     offsets: Mapping[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """What tells two of them apart."""
-        return {"time_ms": self.time_ms, "offsets": dict(sorted(self.offsets.items()))}
 
 
 def bound(option: str, words: Sequence[str], open_word: str, topics: Sequence[str]) -> Bound:

@@ -58,7 +58,7 @@ def run(
             return "stopped before anything was read", EXIT_STOPPED
         raise
     if origin is None:
-        write_origin(directory, Origin(dict(archive.reads), settings))
+        write_origin(directory, Origin(archive.reads, settings))
     reached("origin")
     _tell(archive)
     outcome = replay(config, archive, stopped, reached, batch_records)

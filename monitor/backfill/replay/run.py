@@ -37,7 +37,7 @@ class Outcome:
         account: Of all runs.
         versions: What the state holds.
         span_ms: Event time from the first to the end of the last hour that holds anything; None without one.
-        digest: Of the state.
+        digest: Of the state, at the end of the archive.
     """
 
     records: int
@@ -46,7 +46,7 @@ class Outcome:
     account: Account
     versions: Sequence[Holding]
     span_ms: tuple[int, int] | None
-    digest: str
+    digest: str | None
 
 
 def replay(
@@ -82,7 +82,7 @@ def replay(
             account,
             holdings(engine.shards),
             span_ms(engine.shards),
-            digest(dump(engine.shards)),
+            digest(dump(engine.shards)) if ended else None,
         )
     finally:
         engine.close()
@@ -101,7 +101,8 @@ def _read(engine: Engine, archive: Archive, stopped: Callable[[], bool], batch_r
             records = engine.runner.step(batch_records)
             show(archive.done(_positions(engine.shards)), _consumed(engine.shards) - before)
             if not records and archive.source.exhausted:
-                _refuse_failures(archive)
+                if (failure := archive.failure()) is not None:
+                    raise CalmonError(f"the replay is not whole: {failure}")
                 return True
             trouble = None if records else archive.source.status().trouble
             if trouble is None:
@@ -109,13 +110,6 @@ def _read(engine: Engine, archive: Archive, stopped: Callable[[], bool], batch_r
             elif time.monotonic() - fine_s > archive.patience_s:
                 raise SourceError(f"{trouble}, for {archive.patience_s:g} s; what was read is kept: run the same command again to go on")
     return False
-
-
-def _refuse_failures(archive: Archive) -> None:
-    """A shard that stopped leaves the others read to their ends: that is no whole replay."""
-    trouble = archive.source.status().trouble
-    if trouble is not None:
-        raise CalmonError(f"the replay is not whole: {trouble}")
 
 
 def _positions(shards: Sequence[Shard]) -> dict[str, Position]:

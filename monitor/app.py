@@ -8,6 +8,7 @@ from pathlib import Path
 
 from monitor.clock import Clock
 from monitor.config import Config
+from monitor.config_kafka import KafkaConfig
 from monitor.config_revisions import RevisionsConfig
 from monitor.errors import StateError
 from monitor.events.decode import Decoder
@@ -229,7 +230,16 @@ def _source(config: Config, accept_loss: bool) -> Source:
     kafka = config.source.kafka
     if kafka is None:
         return NdjsonSource(config.source.files, follow=config.source.follow)
-    settings = KafkaSettings(
+    return KafkaSource(kafka_settings(kafka, accept_loss))
+
+
+def kafka_settings(kafka: KafkaConfig, accept_loss: bool) -> KafkaSettings:
+    """How the service reads its topics.
+
+    Raises:
+        ConfigError: A file with a secret or a certificate cannot be read.
+    """
+    return KafkaSettings(
         bootstrap_servers=kafka.bootstrap_servers,
         group_id=kafka.group_id,
         predictions=kafka.predictions,
@@ -241,7 +251,6 @@ def _source(config: Config, accept_loss: bool) -> Source:
         poll_watchdog_s=kafka.poll_watchdog_ms / 1000,
         start_timeout_s=kafka.start_timeout_ms / 1000,
     )
-    return KafkaSource(settings)
 
 
 def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:

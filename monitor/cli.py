@@ -14,11 +14,10 @@ from types import FrameType
 
 from monitor import __version__, commands
 from monitor.backfill import options as backfill_options
-from monitor.backfill.options import Stoppable
 from monitor.errors import CalmonError
 from monitor.history import options as history_options
 from monitor.request import options as request_options
-from monitor.request.options import Parsers
+from monitor.request.options import Parsers, Stoppable
 from monitor.service import Service
 from monitor.sources.kafka_log import RepeatFilter
 

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TypeAlias
 
 from monitor.backfill.prometheus.options import add_openmetrics, add_remote_write
-from monitor.request.options import Parsers
-
-Stoppable: TypeAlias = Callable[[argparse.Namespace, Callable[[], bool]], tuple[str, int]]
-"""Work that ends early when it is told to; what to print, and the exit code."""
-
-Runs: TypeAlias = Callable[[Stoppable], Callable[[argparse.Namespace], int]]
-"""Makes a command of such work, that the first signal asks to end."""
+from monitor.backfill.replay.options import add_replay
+from monitor.request.options import Parsers, Runs
 
 
 def add_backfill(parsers: Parsers[argparse.ArgumentParser], runs: Runs) -> None:
-    """`calmon backfill labels|openmetrics|remote-write`."""
+    """`calmon backfill labels|replay|openmetrics|remote-write`."""
     parser = parsers.add_parser(
         "backfill",
-        help="put history right: labels in bulk, and past windows as known now into Prometheus",
+        help="put history right: labels in bulk, replays under other settings, past windows as known now into Prometheus",
         description="Put history right with the labels that came late; docs/backfill.md has the whole way.",
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_labels(actions, runs)
+    add_replay(actions, runs)
     add_openmetrics(actions)
     add_remote_write(actions)
 

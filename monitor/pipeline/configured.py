@@ -49,6 +49,8 @@ def _layout(config: Config, model: str) -> Layout:
         positive_edges=report_edges(one.bins, one.positive_edges),
         classwise=one.classwise,
         temperature=one.temperature,
+        nll_clip=one.nll_clip,
+        csr_clip=one.csr_clip,
     )
 
 

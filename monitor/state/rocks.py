@@ -16,6 +16,7 @@ from rocksdict import BlockBasedOptions, Cache, DbClosedError, DBCompressionType
 
 from monitor.errors import StateError, StateInUseError
 from monitor.state.beside import BusyError, open_beside
+from monitor.state.origin import FILE as ORIGIN
 from monitor.state.protocol import Changes
 from monitor.state.references import FOLDER as REFERENCES
 
@@ -152,7 +153,7 @@ def _claim(directory: Path) -> None:
         if (directory / MARKER).exists():
             _recognise(directory)
         elif not (directory / _BEGUN).exists():
-            if any(path.name != REFERENCES for path in directory.iterdir()):
+            if any(path.name not in (REFERENCES, ORIGIN) for path in directory.iterdir()):
                 raise StateError(f"{directory} is not empty and not calmon's state: {_away(directory)}")
             (directory / _BEGUN).touch()
     except OSError as error:

@@ -104,7 +104,8 @@ def _rehearse(config: Config, way: Way, inputs: list[Input], report: Report, sto
         rehearsal = Rehearsal(config, before, way.horizon, way.partition(config, before), standing)
         sieve = Sieve(way.horizon, JoinRows([shard.store for shard in rehearsal.shards]) if before else None, rehearsal.arrival)
         report.outcomes = Backfill(sieve, rehearsal, None, None, stopped).run(inputs)
-        report.changes = changes(config, before, rehearsal.shards)
+        if not stopped():
+            report.changes = changes(config, before, rehearsal.shards)
 
 
 def _in_use(config: Config) -> StateInUseError:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TypeAlias
 
+from monitor.backfill.prometheus.options import add_openmetrics, add_remote_write
 from monitor.request.options import Parsers
 
 Stoppable: TypeAlias = Callable[[argparse.Namespace, Callable[[], bool]], tuple[str, int]]
@@ -16,10 +17,16 @@ Runs: TypeAlias = Callable[[Stoppable], Callable[[argparse.Namespace], int]]
 
 
 def add_backfill(parsers: Parsers[argparse.ArgumentParser], runs: Runs) -> None:
-    """`calmon backfill labels`."""
-    parser = parsers.add_parser("backfill", help="put history right: labels in bulk")
+    """`calmon backfill labels|openmetrics|remote-write`."""
+    parser = parsers.add_parser(
+        "backfill",
+        help="put history right: labels in bulk, and past windows as known now into Prometheus",
+        description="Put history right with the labels that came late; docs/backfill.md has the whole way.",
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_labels(actions, runs)
+    add_openmetrics(actions)
+    add_remote_write(actions)
 
 
 def _add_labels(actions: Parsers[argparse.ArgumentParser], runs: Runs) -> None:

@@ -58,16 +58,18 @@ class Scope:
 
 
 def backfill_samples(scope: Scope, moments: Iterable[SeenMoment]) -> tuple[Samples, list[int]]:
-    """Every defined value at every moment, and the moments; moments ascend."""
+    """Every defined value of the version at every moment, and the moments; moments ascend."""
     samples: Samples = {}
     stamps: list[int] = []
+    whose = [scope.model, scope.version]
     names = [(metric, series_name(metric), metric.subject.labels) for metric in scope.gauges]
     for moment in moments:
         stamps.append(moment.at_ms)
         for metric, name, label_names in names:
             for labels, value in defined_values(metric, scope.window, moment.blocks):
-                series = series_of({"__name__": name, **dict(zip(label_names, labels, strict=True))})
-                samples.setdefault(series, {})[moment.at_ms] = float(value)
+                if labels[:2] == whose:
+                    series = series_of({"__name__": name, **dict(zip(label_names, labels, strict=True))})
+                    samples.setdefault(series, {})[moment.at_ms] = float(value)
     return samples, stamps
 
 

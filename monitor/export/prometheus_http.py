@@ -21,7 +21,7 @@ _LONGEST_PAUSE_S: Final = 30.0
 _QUOTED: Final = 300
 
 SETTINGS: Final = {
-    "web.enable-remote-write-receiver": "start Prometheus with --web.enable-remote-write-receiver",
+    "remote write receiver needs to be enabled": "start Prometheus with --web.enable-remote-write-receiver",
     "out of bounds": "",
     "too old sample": "",
     "out of order sample": "",

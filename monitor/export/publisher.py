@@ -12,13 +12,13 @@ the samples of a moment the highest revision is what is known now. Afterwards ev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from monitor.errors import CalmonError
 from monitor.export.backfill_series import Samples, Scope, SeenMoment, Series, backfill_samples, count, text
-from monitor.export.prometheus_http import Credentials, PrometheusHttp
+from monitor.export.prometheus_http import PAUSES_S, Credentials, PrometheusHttp
 from monitor.export.read_back import read_back
 from monitor.export.remote_write import remote_write
 from monitor.names import REVISIONS
@@ -50,10 +50,11 @@ class Publisher:
     Args:
         address: Where it is.
         credentials: Who writes, if it wants to know.
+        pauses_s: Between attempts to reach it.
     """
 
-    def __init__(self, address: Address, credentials: Credentials | None = None) -> None:
-        self._http = PrometheusHttp(address, credentials)
+    def __init__(self, address: Address, credentials: Credentials | None = None, pauses_s: Sequence[float] = PAUSES_S) -> None:
+        self._http = PrometheusHttp(address, credentials, pauses_s)
 
     def publish(self, scope: Scope, moments: Iterable[SeenMoment], wrote: Callable[[int], object] = lambda samples: None) -> Published:
         """Write a window at its moments, and read it back.

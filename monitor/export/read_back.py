@@ -16,7 +16,7 @@ from monitor.names import REVISION_LABEL, REVISIONS
 
 PATH: Final = "/api/v1/query"
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
-_MOST_SAMPLES: Final = 200_000
+MOST_SAMPLES: Final = 200_000
 """Samples that an answer may have, as far as it can be told before."""
 
 _MARGIN_MS: Final = 5
@@ -50,7 +50,7 @@ def read_back(http: PrometheusHttp, scope: Scope, moments: Sequence[int], width:
     """
     found: dict[int, Samples] = {}
     wanted = frozenset(moments)
-    step = max(1, _MOST_SAMPLES // (max(1, width) * len(REVISIONS)))
+    step = max(1, MOST_SAMPLES // (max(1, width) * len(REVISIONS)))
     selector = _selector(scope)
     for first in range(0, len(moments), step):
         part = moments[first : first + step]

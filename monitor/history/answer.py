@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
+from monitor.config import Config
 from monitor.duration import format_duration
 from monitor.errors import CalmonError
 from monitor.events.contract import LATEST_MS
 from monitor.history.question import Asked
 from monitor.metrics.settings import SettingsOf
 from monitor.names import ALL_VALUE
+from monitor.pipeline.configured import references_of, settings_of
 from monitor.pipeline.references import ConfiguredReferences
 from monitor.pipeline.shard import Shard, present_layouts
 from monitor.pipeline.sweep import Moment, Question, sweep
+from monitor.request.state import opened_shards
 from monitor.request.sums import instant
+from monitor.state.references import References
 from monitor.statistics.pane import HOUR, MINUTE
 from monitor.statistics.series import SeriesKey
 
 
-def answer(shards: Sequence[Shard], asked: Asked, settings_of: SettingsOf, references: ConfiguredReferences) -> Iterator[Moment]:
+@contextmanager
+def answered(asked: Asked, config: Config, directory: str) -> Iterator[Iterator[Moment]]:
+    """What is known now of each moment, in their order, from the state in a directory; a service may be running.
+
+    Raises:
+        CalmonError: There is no state, no such version or group value, or the panes of a moment are not kept.
+    """
+    settings = settings_of(config)
+    references = ConfiguredReferences(References(Path(directory)), references_of(config), settings)
+    with opened_shards(directory, list({asked.window(at_ms) for at_ms in asked.moments})) as shards:
+        yield answer(shards, asked, settings, references)
+
+
+def answer(shards: Sequence[Shard], asked: Asked, settings: SettingsOf, references: ConfiguredReferences) -> Iterator[Moment]:
     """What is known now of each moment, in their order.
 
     Raises:
@@ -30,7 +49,7 @@ def answer(shards: Sequence[Shard], asked: Asked, settings_of: SettingsOf, refer
     windows = [asked.window(at_ms) for at_ms in asked.moments]
     sweeps = {}
     for window in set(windows):
-        question = Question(asked.model, asked.version, window, asked.choice.computed, settings_of, found)
+        question = Question(asked.model, asked.version, window, asked.choice.computed, settings, found)
         sweeps[window] = sweep(shards, question, [at_ms for at_ms, one in zip(asked.moments, windows, strict=True) if one == window])
     return (next(sweeps[window]) for window in windows)
 

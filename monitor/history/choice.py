@@ -92,13 +92,34 @@ def chosen(names: str | None, segment: str, tables: bool) -> Choice:
     return replace(asked, metrics=tuple(METRICS[name] for name in dict.fromkeys(names.split(","))))
 
 
+def gauges(names: str) -> Choice:
+    """Metrics by name, with all series that they have as gauges: of the version and of group values.
+
+    Raises:
+        ConfigError: There is no such metric, or it is no gauge.
+    """
+    faults = []
+    for name in names.split(","):
+        if name not in METRICS:
+            faults.append(_unknown(name))
+        elif METRICS[name].subject is Subject.TABLE:
+            faults.append(f"--metrics {name}: it is a table, which has no series")
+    if faults:
+        raise ConfigError(faults, COMMAND_LINE)
+    return Choice(tuple(METRICS[name] for name in dict.fromkeys(names.split(","))))
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, METRICS, n=4, cutoff=0.5)
+    hint = f"did you mean {', '.join(close)}?" if close else "calmon metrics lists them all"
+    return f"--metrics {name}: there is no such metric; {hint}"
+
+
 def _fault(name: str, asked: Choice, tables: bool) -> str:
     """Why a metric cannot be shown; empty if it can."""
     metric = METRICS.get(name)
     if metric is None:
-        close = difflib.get_close_matches(name, METRICS, n=4, cutoff=0.5)
-        hint = f"did you mean {', '.join(close)}?" if close else "calmon metrics lists them all"
-        return f"--metrics {name}: there is no such metric; {hint}"
+        return _unknown(name)
     if metric.subject is Subject.TABLE and not tables:
         return f"--metrics {name}: it is a table: ask for --format json"
     if not _known_of(metric, asked):

@@ -9,6 +9,11 @@ from monitor.history.command import FORMATS, history
 from monitor.history.revisions import revisions
 from monitor.request.options import Parsers
 
+_DESCRIPTION = """\
+Compute any metric at any past moment from the panes in a state directory, with predictions, labelled ones and completeness beside it.
+A service may be running: it is not disturbed, and its last checkpoint is what is read. An undefined value is empty or null; a moment
+has no values where the version predicted nothing, or where the window holds a change of layout."""
+
 _EPILOG = """\
 moments are TIME of --from, then every --step, up to TIME of --to; at each one the window is [at - LAG - LENGTH, at - LAG), as in
 `calmon evaluate --at`, and the numbers are the same to the last bit. Each is as known now: labels that came later are in it.
@@ -26,18 +31,11 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser(
         "history",
         help="show metrics at past moments, from the stored panes",
-        description="Compute any metric at any past moment from the panes in a state directory, with predictions, labelled ones and "
-        "completeness beside it. A service may be running: it is not disturbed, and its last checkpoint is what is read. An undefined "
-        "value is empty or null; a moment has no values where the version predicted nothing, or where the window holds a change of layout.",
+        description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("model_version", metavar="VERSION")
-    parser.add_argument("--window", metavar="LENGTH[:LAG]", help="such as 24h:48h; without LAG it ends at the moment")
-    parser.add_argument("--step", metavar="DURATION", help="time between moments, such as 1h; the finest is a pane's width")
-    parser.add_argument("--from", dest="begin", metavar="TIME", help="first moment: RFC 3339 with an offset, or epoch ms")
-    parser.add_argument("--to", dest="end", metavar="TIME", help="no moment is after it")
+    add_moments(parser)
     parser.add_argument(
         "--segment",
         default="all",
@@ -47,7 +45,7 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--metrics",
         metavar="NAME[,...]",
-        help=f"names as `calmon evaluate` has them, those of report bins as bins.NAME; all for every one; default: {','.join(USUAL)}",
+        help=f"names as `calmon evaluate` has them, those of report bins as bins.NAME; all for every one; default: {', '.join(USUAL)}",
     )
     parser.add_argument(
         "--format",
@@ -62,9 +60,19 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="instead: what late records have changed in hours of the version that had matured, by which records, old and new values",
     )
+    parser.set_defaults(run=_run)
+
+
+def add_moments(parser: argparse.ArgumentParser) -> None:
+    """The words that name a version, a window and its moments, and the state that they are asked of."""
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("model_version", metavar="VERSION")
+    parser.add_argument("--window", metavar="LENGTH[:LAG]", help="such as 24h:48h; without LAG it ends at the moment")
+    parser.add_argument("--step", metavar="DURATION", help="time between moments, such as 1h; the finest is a pane's width")
+    parser.add_argument("--from", dest="begin", metavar="TIME", help="first moment: RFC 3339 with an offset, or epoch ms")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="no moment is after it")
     parser.add_argument("-c", "--config", metavar="FILE", help="configuration of the service: costs, references, state.directory")
     parser.add_argument("--state", metavar="DIR", help="state directory; default: state.directory of the configuration, else ./state")
-    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:

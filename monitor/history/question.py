@@ -1,4 +1,4 @@
-"""What `calmon history` was asked, in numbers."""
+"""What was asked about the past, in numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from monitor.duration import format_duration, parse_duration
 from monitor.errors import ConfigError
-from monitor.history.choice import Choice, chosen
+from monitor.history.choice import Choice
 from monitor.request.moment import COMMAND_LINE, length_and_lag, time_of
 from monitor.windows.running import WindowSpec
 
@@ -41,8 +41,8 @@ class Asked:
         return WindowSpec.asked(self.length_ms, self.lag_ms, at_ms)
 
 
-def asked(options: argparse.Namespace) -> Asked:
-    """Read the command line.
+def asked(options: argparse.Namespace, choice: Choice) -> Asked:
+    """Read the words that name moments.
 
     Raises:
         ConfigError: Something in it cannot be understood, or is too much.
@@ -50,7 +50,7 @@ def asked(options: argparse.Namespace) -> Asked:
     words = (("--window", options.window), ("--step", options.step), ("--from", options.begin), ("--to", options.end))
     missing = [word for word, value in words if value is None]
     if missing:
-        raise ConfigError([f"{', '.join(missing)}: needed, to say which moments (or --revisions): calmon history --help"], COMMAND_LINE)
+        raise ConfigError([f"{', '.join(missing)}: needed, to say which window at which moments: see --help"], COMMAND_LINE)
     length_ms, lag_ms = length_and_lag(options.window)
     begin_ms, end_ms = time_of("--from", options.begin), time_of("--to", options.end)
     step_ms = _step_ms(options.step, options.window, WindowSpec("asked", length_ms, lag_ms).level.pane_ms)
@@ -60,7 +60,6 @@ def asked(options: argparse.Namespace) -> Asked:
     if len(moments) > MOST_MOMENTS:
         fault = f"--step {options.step}: that makes {len(moments)} moments, more than {MOST_MOMENTS}: take a longer step or a shorter time"
         raise ConfigError([fault], COMMAND_LINE)
-    choice = chosen(options.metrics, options.segment, tables=options.format == "json")
     return Asked(options.model, options.model_version, length_ms, lag_ms, moments, choice)
 
 

@@ -69,6 +69,10 @@ class Metric:
     reads: tuple[str, ...] = ()
     bound: str = ""
 
+    def __hash__(self) -> int:
+        # Dictionaries of values by metric are made for every window: the name tells nearly all apart, equality the rest.
+        return hash(self.name)
+
     def halves(self) -> tuple[Metric, ...]:
         """The metric, and the one that bounds its error where the function gives both."""
         if not self.bounded:

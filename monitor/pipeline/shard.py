@@ -156,7 +156,8 @@ class Shard:
         sums = self.ledgers[level.name].read(first_pane, end_pane)
         if level is HOUR:
             minutes = self.ledgers[MINUTE.name].read(first_pane * _MINUTES, end_pane * _MINUTES)
-            sums = merge([sums, minutes.coarser(_MINUTES)])
+            if len(minutes.keys):
+                sums = merge([sums, minutes.coarser(_MINUTES)])
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
     def advance(self, now_ms: int, reserved: Collection[str] = ()) -> tuple[list[WindowSums | None], Account]:

@@ -82,12 +82,19 @@ def sweep(shards: Sequence[Panes], question: Question, moments: Sequence[int]) -
             together.append(left.pop())
             for part in parts:
                 part.move(together[-1])
-        views = list(zip(*(part.take() for part in parts), strict=True))
-        windows = [sums.compared(of_shards) for of_shards in views]
+        views = zip(*(part.take() for part in parts), strict=True) if parts else [()] * len(together)
+        spans = [_span_ms(question.window, at_ms) for at_ms in together]
+        windows = [sums.compared(of_shards, *span) for of_shards, span in zip(views, spans, strict=True)]
         asked = [window for window in windows if window is not None]
         found = iter(evaluate_windows(asked, sums.layouts, question.settings_of, question.metrics))
-        for at_ms, of_shards, window in zip(together, views, windows, strict=True):
-            yield Moment(at_ms, of_shards[0].start_ms, of_shards[0].end_ms, [] if window is None else next(found))
+        for at_ms, span, window in zip(together, spans, windows, strict=True):
+            yield Moment(at_ms, *span, [] if window is None else next(found))
+
+
+def _span_ms(window: WindowSpec, at_ms: int) -> tuple[int, int]:
+    """Event times [start, end) of the panes that a window has at a moment."""
+    first, end = window.panes(at_ms)
+    return first * window.level.pane_ms, end * window.level.pane_ms
 
 
 class _Part:
@@ -111,7 +118,7 @@ class _Part:
         self._window.advance(at_ms, self._panes.read, self._shard.kept_from_ms(spec.level))
         position = self._window.position()
         if position is None:
-            raise CalmonError(f"the panes of a window that begins at {spec.panes(at_ms)[0] * spec.level.pane_ms} ms are not kept any more")
+            raise CalmonError(f"the panes of a window that begins at {_span_ms(spec, at_ms)[0]} ms are not kept any more")
         self._positions.append(position)
 
     def take(self) -> list[WindowSums]:
@@ -173,10 +180,10 @@ class _Sums:
         self._first_ms = merge_accounts([shard.account for shard in shards]).first_ms
         self.layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
 
-    def compared(self, of_shards: Sequence[WindowSums]) -> WindowCells | None:
+    def compared(self, of_shards: Sequence[WindowSums], start_ms: int, end_ms: int) -> WindowCells | None:
         """Sums of the version, beside those of the one before it, in the layout whose epoch holds the whole window; None without one."""
         model, version = self._question.model, self._question.version
-        found = {_layout_within(shard, model, of_shards[0].start_ms, of_shards[0].end_ms) for shard in self._shards}
+        found = {_layout_within(shard, model, start_ms, end_ms) for shard in self._shards}
         if len(found) != 1 or None in found:
             return None
         cells = {key: cell for key, cell in merge_cells([(one.keys, one.cells) for one in of_shards]).items() if key.layout in found}

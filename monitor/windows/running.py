@@ -243,11 +243,12 @@ class RunningWindow:
 
     def views(self, positions: Sequence[Position], table: SeriesTable, reserved: Collection[str]) -> list[WindowSums]:
         """The sums by series at several positions of the window, at a cost that grows little with their number; see `view`."""
-        arrays = [_grown(one.sums, self._space.size, 0)[: self._space.size] for one in positions]
+        size = max(len(one.sums) for one in positions)
+        arrays = [_grown(one.sums, size, 0)[:size] for one in positions]
         sums = arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
         slots = self._space.placed()
         first = self._space.first(slots)
-        slots, first = slots[first >= 0], first[first >= 0]
+        slots, first = slots[(first >= 0) & (first < size)], first[(first >= 0) & (first < size)]
         predictions = sums[:, first]
         if predictions.size and int(predictions.max()) > SAFE_EVENTS:
             raise CapacityError(

@@ -12,7 +12,7 @@ from monitor.backfill.beside import Folder, Standing
 from monitor.backfill.column import parse_mapping
 from monitor.backfill.destination import Destination
 from monitor.backfill.into_file import IntoFile
-from monitor.backfill.into_state import into_state
+from monitor.backfill.into_state import into_state, state_of_files
 from monitor.backfill.join_rows import JoinRows, rows_beside
 from monitor.backfill.label_file import open_label_file, partition_name
 from monitor.backfill.moves import changes
@@ -25,7 +25,7 @@ from monitor.config import Config
 from monitor.config_file import load_config
 from monitor.errors import ConfigError, StateInUseError
 from monitor.pipeline.shard import Shard
-from monitor.request.state import opened_shards
+from monitor.request.state import opened_stores
 from monitor.state.rocks import MARKER
 
 EXIT_STOPPED = 130
@@ -80,7 +80,7 @@ def _sieve_and_destination(config: Config, way: Way, report: Report) -> Iterator
                 raise _in_use(config) from error
             # Nothing expires on this way, so no partition's newest time matters.
             arrival = Arrival(lambda shard, prediction_id: way.name, lambda shard, partition: 0)
-            yield Sieve(way.horizon, JoinRows([state.shard.store]), arrival), state
+            yield Sieve(way.horizon, JoinRows({0: state.shard.store}), arrival), state
             return
         rows = None if report.unchecked else stack.enter_context(rows_beside(config.state.directory))
         folder = Folder(config.state.directory)
@@ -88,23 +88,31 @@ def _sieve_and_destination(config: Config, way: Way, report: Report) -> Iterator
         if config.source.kafka is not None:
             from monitor.backfill.into_topic import into_topic  # noqa: PLC0415 - only this way needs the client
 
-            destination = stack.enter_context(into_topic(config.source.kafka, folder))
+            whole = config.source.kafka.shards == "one" or (Path(config.state.directory) / MARKER).exists()
+            by_shard = not report.unchecked and not whole
+            destination = stack.enter_context(into_topic(config.source.kafka, folder, by_shard))
         yield Sieve(way.horizon, rows, None), destination
 
 
 def _rehearse(config: Config, way: Way, inputs: list[Input], report: Report, stopped: Callable[[], bool]) -> None:
     """Find out what would become of labels; nothing is written."""
+    if way.kind is Kind.STATE:
+        state_of_files(config)
     with ExitStack() as stack:
-        before: list[Shard] = [] if report.unchecked else stack.enter_context(opened_shards(config.state.directory))
+        stores = {} if report.unchecked else stack.enter_context(opened_stores(config.state.directory))
+        before = {number: Shard(store, None, ()) for number, store in stores.items()}
         folder = Folder(config.state.directory)
 
         def standing(partition: str) -> Standing:
             return Standing.from_position(before[0].positions.get(partition)) if way.kind is Kind.STATE else folder.load(partition)
 
-        rehearsal = Rehearsal(config, before, way.horizon, way.partition(config, before), standing)
-        sieve = Sieve(way.horizon, JoinRows([shard.store for shard in rehearsal.shards]) if before else None, rehearsal.arrival)
+        rehearsal = Rehearsal(config, before, way.horizon, way.partition(config, before.values()), standing)
+        after = rehearsal.shards
+        rows = JoinRows({number: shard.store for number, shard in after.items()}) if after else None
+        sieve = Sieve(way.horizon, rows, rehearsal.arrival)
         report.outcomes = Backfill(sieve, rehearsal, None, None, stopped).run(inputs)
-        report.changes = changes(config, before, rehearsal.shards)
+        if not stopped():
+            report.changes = changes(config, list(before.values()), list(after.values()))
 
 
 def _in_use(config: Config) -> StateInUseError:

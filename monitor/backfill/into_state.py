@@ -64,9 +64,7 @@ def into_state(config: Config, horizon: Horizon, reached: Callable[[str], None] 
     Raises:
         StateError: There is none, it cannot be used, or a service is using it.
     """
-    directory = Path(config.state.directory)
-    if not (directory / MARKER).exists():
-        raise StateError(f"there is no calmon state in {directory}: labels have nothing to score there; run the service first")
+    directory = state_of_files(config)
     store = RocksStore(directory)
     try:
         shard = Shard(store, layouts_of(config), window_specs(config.windows))
@@ -80,3 +78,15 @@ def into_state(config: Config, horizon: Horizon, reached: Callable[[str], None] 
         yield IntoState(shard, worker)
     finally:
         worker.close()
+
+
+def state_of_files(config: Config) -> Path:
+    """Where the state of a service that reads files is.
+
+    Raises:
+        StateError: There is none.
+    """
+    directory = Path(config.state.directory)
+    if not (directory / MARKER).exists():
+        raise StateError(f"there is no calmon state of files in {directory}: labels have nothing to score there; run the service first")
+    return directory

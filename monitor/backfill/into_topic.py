@@ -38,16 +38,18 @@ class IntoTopic:
         kafka: The configuration.
         lag: How far the service is behind.
         folder: Keeps how far label files have come.
+        by_shard: Whether an id's shard says its partition, else its key does.
 
     Attributes:
         paused_s: How long the service was waited for.
     """
 
-    def __init__(self, producer: Any, kafka: KafkaConfig, lag: GroupLag, folder: Folder) -> None:
+    def __init__(self, producer: Any, kafka: KafkaConfig, lag: GroupLag, folder: Folder, by_shard: bool) -> None:
         self._producer = producer
         self._kafka = kafka
         self._lag = lag
         self._folder = folder
+        self._by_shard = by_shard
         self.paused_s = 0.0
 
     def standing(self, partition: str) -> Standing:
@@ -70,7 +72,9 @@ class IntoTopic:
                 if not self._wait(stopped):
                     return False
                 for one in kept[start : start + CHUNK_RECORDS]:
-                    address = Address("label", one.label.prediction_id.encode(), one.label.labelled_at)
+                    # Whoever produced the predictions may hash their keys otherwise: a label must come where its prediction is.
+                    number = one.shard if self._by_shard else None
+                    address = Address("label", one.label.prediction_id.encode(), one.label.labelled_at, number)
                     sender.send(Line(partition, one.number, one.event, address))
                 sender.finish()
         self._folder.save(partition, standing)
@@ -97,8 +101,13 @@ class IntoTopic:
 
 
 @contextmanager
-def into_topic(kafka: KafkaConfig, folder: Folder) -> Iterator[IntoTopic]:
+def into_topic(kafka: KafkaConfig, folder: Folder, by_shard: bool) -> Iterator[IntoTopic]:
     """Connect, for as long as the block lasts.
+
+    Args:
+        kafka: The configuration.
+        folder: Keeps how far label files have come.
+        by_shard: As for `IntoTopic`.
 
     Raises:
         CalmonError: The broker cannot be reached, or there is no such topic.
@@ -109,7 +118,7 @@ def into_topic(kafka: KafkaConfig, folder: Folder) -> Iterator[IntoTopic]:
     with open_group_lag(kafka, security) as lag:
         producer = open_client(KafkaProducer, kafka.bootstrap_servers, options, CONNECT_TIMEOUT_S)
         try:
-            yield IntoTopic(producer, kafka, lag, folder)
+            yield IntoTopic(producer, kafka, lag, folder, by_shard)
         finally:
             with quiet(), suppress(KafkaError):  # what could not be sent has been said
                 producer.close(timeout=2)

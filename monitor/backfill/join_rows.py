@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from monitor.state import keys
 from monitor.state.protocol import StateStore
 
 Found: TypeAlias = tuple[int, Row]
-"""The number of a store, and the row there."""
+"""The number of a shard, and the row there."""
 
 _AGAIN_S = 30.0
 """How old a view may be before it is renewed for ids that are not in it: a prediction may have come since."""
@@ -24,11 +24,11 @@ class JoinRows:
     """Looks ids up.
 
     Args:
-        stores: One a shard.
+        stores: By number of the shard.
         renewed: Opens the stores anew, where somebody else writes them and these stand still; None where they are always as of now.
     """
 
-    def __init__(self, stores: Sequence[StateStore], renewed: Callable[[], Sequence[StateStore]] | None = None) -> None:
+    def __init__(self, stores: Mapping[int, StateStore], renewed: Callable[[], Mapping[int, StateStore]] | None = None) -> None:
         self._stores = stores
         self._renewed = renewed
         self._opened_at = time.monotonic()
@@ -49,7 +49,7 @@ class JoinRows:
     def _look_up(self, ids: Sequence[str]) -> dict[str, Found]:
         found: dict[str, Found] = {}
         missing = list(ids)
-        for number, store in enumerate(self._stores):
+        for number, store in self._stores.items():
             if not missing:
                 break
             stored = store.get_many([keys.row(one) for one in missing])
@@ -72,7 +72,7 @@ def rows_beside(directory: str) -> Iterator[JoinRows]:
     """
     with ExitStack() as stack:
 
-        def renewed() -> Sequence[StateStore]:
+        def renewed() -> Mapping[int, StateStore]:
             stack.close()
             return stack.enter_context(opened_stores(directory))
 

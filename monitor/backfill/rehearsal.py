@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from monitor.app import new_worker
 from monitor.backfill.beside import Standing
@@ -23,13 +23,13 @@ class Rehearsal:
 
     Args:
         config: Models and windows.
-        before: The state as it is; only read.
+        before: The shards of the state as it is, by number; only read.
         horizon: The waiting rules of the way that the labels come.
         partition: In which partition a label of an id in a shard comes.
         standing: How far a label file has been taken in already.
 
     Attributes:
-        shards: The state as it would be.
+        shards: The same as they would be.
         arrival: How labels come into it.
         paused_s: Nobody is waited for.
     """
@@ -39,20 +39,21 @@ class Rehearsal:
     def __init__(
         self,
         config: Config,
-        before: Sequence[Shard],
+        before: Mapping[int, Shard],
         horizon: Horizon,
         partition: Callable[[int, str], str],
         standing: Callable[[str], Standing],
     ) -> None:
         self._standing = standing
-        self.shards = [Shard(OverlayStore(shard.store), layouts_of(config), window_specs(config.windows)) for shard in before]
+        self.shards = {
+            number: Shard(OverlayStore(shard.store), layouts_of(config), window_specs(config.windows)) for number, shard in before.items()
+        }
         self.arrival = Arrival(partition, lambda shard, name: self.shards[shard].newest_ms.get(name, 0))
-        outboxes = [Outbox(shard, _Nowhere()) for shard in self.shards]
         # Without a live partition nothing expires.
-        self._workers = [
-            new_worker(config, shard, outbox, horizon, SystemClock(), frozenset)
-            for shard, outbox in zip(self.shards, outboxes, strict=True)
-        ]
+        self._workers = {
+            number: new_worker(config, shard, Outbox(shard, _Nowhere()), horizon, SystemClock(), frozenset)
+            for number, shard in self.shards.items()
+        }
 
     def standing(self, partition: str) -> Standing:
         """How far a label file has been taken in."""
@@ -70,7 +71,7 @@ class Rehearsal:
         parts: dict[tuple[int, str], list[Kept]] = {}
         for one in kept:
             parts.setdefault((one.shard, self.arrival.partition(one.shard, one.label.prediction_id)), []).append(one)
-        for number, worker in enumerate(self._workers):
+        for number, worker in self._workers.items():
             slices = [
                 Slice(target, "label", [one.event for one in found], [one.number for one in found], {})
                 for (shard, target), found in parts.items()

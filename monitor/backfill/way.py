@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -49,8 +49,8 @@ class Way:
             return cls(Kind.TOPIC, kafka.labels, Horizon(config.state.horizon_ms))
         return cls(Kind.STATE, config.state.directory, Horizon(config.state.horizon_ms, expires=False))
 
-    def partition(self, config: Config, shards: Sequence[Shard]) -> Callable[[int, str], str]:
-        """Tells in which partition a label of an id comes that is in one of the shards."""
+    def partition(self, config: Config, shards: Iterable[Shard]) -> Callable[[int, str], str]:
+        """Tells in which partition a label of an id comes that is in one of the shards, by the shard's number."""
         kafka = config.source.kafka
         if self.kind is not Kind.TOPIC or kafka is None:
             return lambda shard, prediction_id: self.name
@@ -61,8 +61,7 @@ class Way:
             counts = [int(at["partitions"]) for shard in shards for name, at in shard.positions.items() if name.startswith(prefix)]
             partitions = max(counts, default=1)
             return lambda shard, prediction_id: f"{prefix}{(murmur2(prediction_id.encode()) & 0x7FFFFFFF) % partitions}"
-        numbers = [next((name.rpartition("-")[2] for name in shard.positions), "0") for shard in shards]
-        return lambda shard, prediction_id: f"{prefix}{numbers[shard]}"
+        return lambda shard, prediction_id: f"{prefix}{shard}"
 
 
 def _check_followed(config: Config, append_to: str) -> None:

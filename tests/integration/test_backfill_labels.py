@@ -69,7 +69,8 @@ def label_counts(found: Account) -> Counter[str]:
 
 def whole_state(folder: Path) -> str:
     """A fingerprint of everything in a state."""
-    with opened_stores(str(folder / "state")) as (store,):
+    with opened_stores(str(folder / "state")) as stores:
+        (store,) = stores.values()
         state = hashlib.sha256()
         for key, value in store.scan(b"", b"\xff" * 8):
             state.update(b"%d %b %d %b" % (len(key), key, len(value), value))
@@ -341,5 +342,5 @@ def test_without_a_state_there_is_nothing_to_score(tmp_path: Path) -> None:
     config = configure(tmp_path)
     file = write_lines(tmp_path / "late.ndjson", [encode(label("a", START_MS, "yes"))])
     for words in ([], ["--dry-run"]):
-        assert "there is no calmon state in" in refusal(calmon("backfill", "labels", file, "-c", config, *words))
+        assert "there is no calmon state of files in" in refusal(calmon("backfill", "labels", file, "-c", config, *words))
     assert not (tmp_path / "state").exists()

@@ -70,7 +70,7 @@ def attempt(plan: Mapping[str, Any], log: Log, kill: Mapping[str, Any] | None) -
         if plan["append_to"] is None:
             state = stack.enter_context(into_state(config, way.horizon, reached))
             destination: Destination = state
-            sieve = Sieve(way.horizon, JoinRows([state.shard.store]), Arrival(lambda shard, one: "", lambda shard, name: 0))
+            sieve = Sieve(way.horizon, JoinRows({0: state.shard.store}), Arrival(lambda shard, one: "", lambda shard, name: 0))
         else:
             destination = IntoFile(plan["append_to"], folder)
             sieve = Sieve(way.horizon, stack.enter_context(rows_beside(config.state.directory)), None)

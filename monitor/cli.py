@@ -17,7 +17,7 @@ from monitor.backfill import options as backfill_options
 from monitor.errors import CalmonError
 from monitor.history import options as history_options
 from monitor.request import options as request_options
-from monitor.request.options import Parsers
+from monitor.request.options import Parsers, Stoppable
 from monitor.service import Service
 from monitor.sources.kafka_log import RepeatFilter
 
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     request_options.add_reference(commands_parser)
     request_options.add_recommend(commands_parser)
     history_options.add_history(commands_parser)
-    backfill_options.add_backfill(commands_parser)
+    backfill_options.add_backfill(commands_parser, stoppable)
     return parser
 
 
@@ -171,7 +171,7 @@ def _add_produce(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="of the batches; default: none"
     )
-    parser.set_defaults(run=produce)
+    parser.set_defaults(run=stoppable(commands.produce))
 
 
 def _add_rules(parsers: Parsers[argparse.ArgumentParser]) -> None:
@@ -283,16 +283,15 @@ def show_demo(options: argparse.Namespace) -> int:
     return 0
 
 
-def produce(options: argparse.Namespace) -> int:
-    """Send event files to Kafka until they end or a signal does; 130 after a signal.
+def stoppable(work: Stoppable) -> Callable[[argparse.Namespace], int]:
+    """A command of work that the first signal asks to end, and that the second one ends at once."""
 
-    Raises:
-        CalmonError: What stood in the way.
-    """
-    signals = _Signals(signal.SIGINT, signal.SIGTERM)
-    text, code = commands.produce(options, lambda: signals.received)
-    _print(text)
-    return code
+    def run(options: argparse.Namespace) -> int:
+        signals = _Signals(signal.SIGINT, signal.SIGTERM)
+        text, code = work(options, lambda: signals.received)
+        return _print(text) or code
+
+    return run
 
 
 if __name__ == "__main__":

@@ -23,6 +23,9 @@ PRIOR_TOLERANCE: Final = 1e-6
 MAX_COST: Final = 1_000_000_000
 FIRST_YEAR: Final = 2000
 LAST_YEAR: Final = 2099
+LEAST_NLL_CLIP: Final = 1e-30
+LEAST_CSR_CLIP: Final = 1e-6
+LARGEST_CLIP: Final = 0.5
 _RFC3339: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 
 
@@ -99,6 +102,8 @@ class ModelConfig(Section):
     positive_edges: Annotated[tuple[Number, ...] | None, AfterValidator(_check_edges)] = None
     classwise: Annotated[bool, Strict()] = False
     temperature: Annotated[bool, Strict()] = False
+    nll_clip: Annotated[Number, within(LEAST_NLL_CLIP, LARGEST_CLIP)] = 1e-12
+    csr_clip: Annotated[Number, within(LEAST_CSR_CLIP, LARGEST_CLIP)] = 1e-6
     target_prior: Annotated[Mapping[Text, Annotated[Number, within(0, 1)]], AfterValidator(_check_prior)] = Field(default_factory=dict)
     costs: Annotated[CostsConfig, BeforeValidator(empty_if_null)] = CostsConfig()
     reference: ReferenceText | None = None

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from monitor.errors import CalmonError
+from monitor.prometheus_address import Address
 
 TIMEOUT_S: Final = 30.0
 PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0)
@@ -19,7 +19,6 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0)
 
 _LONGEST_PAUSE_S: Final = 30.0
 _QUOTED: Final = 300
-_WRITE_PATH: Final = "/api/v1/write"
 
 SETTINGS: Final = {
     "remote write receiver needs to be enabled": "start Prometheus with --web.enable-remote-write-receiver",
@@ -34,52 +33,6 @@ _TOO_OLD: Final = (
     "set storage.tsdb.out_of_order_time_window in prometheus.yml to more than the age of the oldest moment, and "
     "--storage.tsdb.retention.time to more than that; or import blocks: calmon backfill openmetrics"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a Prometheus is.
-
-    Attributes:
-        secure: Whether it speaks https.
-        host: Name or IP address.
-        port: TCP port; None for the scheme's own.
-        prefix: What its paths begin with; empty where it is at the root.
-    """
-
-    secure: bool
-    host: str
-    port: int | None
-    prefix: str
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http{'s' * self.secure}://{host}{'' if self.port is None else f':{self.port}'}{self.prefix}"
-
-
-def parse_address(url: str) -> Address:
-    """Read the URL of a Prometheus.
-
-    Raises:
-        ValueError: It cannot be one; the message reads after the name of what was set, and shows no password.
-
-    >>> str(parse_address("https://metrics.example:9090/prometheus/"))
-    'https://metrics.example:9090/prometheus'
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise ValueError("must be an address such as http://127.0.0.1:9090") from error
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("must not hold a user or password: everyone could read them in the list of processes")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must begin with http:// or https:// and a host")
-    if parts.query or parts.fragment or any(character <= " " or character > "~" for character in url):
-        raise ValueError("must be an address alone, without ?, # or blanks")
-    if parts.path.rstrip("/").endswith(_WRITE_PATH):
-        raise ValueError(f"must be the address of Prometheus itself, without {_WRITE_PATH}")
-    return Address(parts.scheme == "https", parts.hostname, port, parts.path.rstrip("/"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ from datetime import UTC, datetime
 
 from monitor.errors import CalmonError
 from monitor.export.backfill_series import Samples, Scope, SeenMoment, Series, backfill_samples, count, text
-from monitor.export.prometheus_http import PAUSES_S, Address, Credentials, PrometheusHttp
+from monitor.export.prometheus_http import PAUSES_S, Credentials, PrometheusHttp
 from monitor.export.read_back import read_back
 from monitor.export.remote_write import remote_write
 from monitor.names import REVISIONS
+from monitor.prometheus_address import Address
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from monitor.export.backfill_series import Samples, Series
 from monitor.export.prometheus_http import PrometheusHttp
 from monitor.export.remote_write_message import Point, write_request
 from monitor.names import REVISION_LABEL
+from monitor.prometheus_address import WRITE_PATH
 
-PATH: Final = "/api/v1/write"
 MOST_SAMPLES: Final = 5_000
 """Samples of a request; with their labels some hundred kilobytes before compression."""
 
@@ -41,7 +41,7 @@ def remote_write(
     """
     for packet in packets(samples, lacking, moments):
         named = {tuple(sorted((*series, (REVISION_LABEL, str(revision))))): points for series, points in packet.items()}
-        http.post(PATH, write_request(named), _HEADERS)
+        http.post(WRITE_PATH, write_request(named), _HEADERS)
         written(sum(value is not None for points in packet.values() for _, value in points))
 
 

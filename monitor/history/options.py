@@ -6,7 +6,13 @@ import argparse
 
 from monitor.history.choice import USUAL
 from monitor.history.command import FORMATS, history
+from monitor.history.revisions import revisions
 from monitor.request.options import Parsers
+
+_DESCRIPTION = """\
+Compute any metric at any past moment from the panes in a state directory, with predictions, labelled ones and completeness beside it.
+A service may be running: it is not disturbed, and its last checkpoint is what is read. An undefined value is empty or null; a moment
+has no values where the version predicted nothing, or where the window holds a change of layout."""
 
 _EPILOG = """\
 moments are TIME of --from, then every --step, up to TIME of --to; at each one the window is [at - LAG - LENGTH, at - LAG), as in
@@ -25,9 +31,7 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser = parsers.add_parser(
         "history",
         help="show metrics at past moments, from the stored panes",
-        description="Compute any metric at any past moment from the panes in a state directory, with predictions, labelled ones and "
-        "completeness beside it. A service may be running: it is not disturbed, and its last checkpoint is what is read. An undefined "
-        "value is empty or null; a moment has no values where the version predicted nothing, or where the window holds a change of layout.",
+        description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -41,7 +45,7 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--metrics",
         metavar="NAME[,...]",
-        help=f"names as `calmon evaluate` has them, those of report bins as bins.NAME; all for every one; default: {','.join(USUAL)}",
+        help=f"names as `calmon evaluate` has them, those of report bins as bins.NAME; all for every one; default: {', '.join(USUAL)}",
     )
     parser.add_argument(
         "--format",
@@ -51,6 +55,11 @@ def add_history(parsers: Parsers[argparse.ArgumentParser]) -> None:
         "number; parquet needs -o and calmon[parquet]; default: table",
     )
     parser.add_argument("-o", dest="output", metavar="FILE", help="write there, whole or not at all; default: standard output")
+    parser.add_argument(
+        "--revisions",
+        action="store_true",
+        help="instead: what late records have changed in hours of the version that had matured, by which records, old and new values",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -58,14 +67,18 @@ def add_moments(parser: argparse.ArgumentParser) -> None:
     """The words that name a version, a window and its moments, and the state that they are asked of."""
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("model_version", metavar="VERSION")
-    parser.add_argument("--window", required=True, metavar="LENGTH[:LAG]", help="such as 24h:48h; without LAG it ends at the moment")
-    parser.add_argument("--step", required=True, metavar="DURATION", help="time between moments, such as 1h; the finest is a pane's width")
-    parser.add_argument("--from", dest="begin", required=True, metavar="TIME", help="first moment: RFC 3339 with an offset, or epoch ms")
-    parser.add_argument("--to", dest="end", required=True, metavar="TIME", help="no moment is after it")
+    parser.add_argument("--window", metavar="LENGTH[:LAG]", help="such as 24h:48h; without LAG it ends at the moment")
+    parser.add_argument("--step", metavar="DURATION", help="time between moments, such as 1h; the finest is a pane's width")
+    parser.add_argument("--from", dest="begin", metavar="TIME", help="first moment: RFC 3339 with an offset, or epoch ms")
+    parser.add_argument("--to", dest="end", metavar="TIME", help="no moment is after it")
     parser.add_argument("-c", "--config", metavar="FILE", help="configuration of the service: costs, references, state.directory")
     parser.add_argument("--state", metavar="DIR", help="state directory; default: state.directory of the configuration, else ./state")
 
 
 def _run(options: argparse.Namespace) -> int:
-    history(options)
+    if options.revisions:
+        for text in revisions(options):
+            print(text)
+    else:
+        history(options)
     return 0

@@ -47,6 +47,10 @@ def asked(options: argparse.Namespace, choice: Choice) -> Asked:
     Raises:
         ConfigError: Something in it cannot be understood, or is too much.
     """
+    words = (("--window", options.window), ("--step", options.step), ("--from", options.begin), ("--to", options.end))
+    missing = [word for word, value in words if value is None]
+    if missing:
+        raise ConfigError([f"{', '.join(missing)}: needed, to say which window at which moments: see --help"], COMMAND_LINE)
     length_ms, lag_ms = length_and_lag(options.window)
     begin_ms, end_ms = time_of("--from", options.begin), time_of("--to", options.end)
     step_ms = _step_ms(options.step, options.window, WindowSpec("asked", length_ms, lag_ms).level.pane_ms)

@@ -122,11 +122,17 @@ class WindowCells:
         cells: By series, each with at least one event.
         previous: By version the one that its model had before.
         references: By model what drift is told from.
+        version: The version that is asked about, where the cells of others are there only to be compared with; None for all.
     """
 
     cells: Mapping[SeriesKey, I64]
     previous: Mapping[VersionName, str] = field(default_factory=dict)
     references: Mapping[str, Version] = field(default_factory=dict)
+    version: str | None = None
+
+    def asks(self, key: SeriesKey) -> bool:
+        """Whether a series is asked about."""
+        return self.version in (None, key.version)
 
 
 def evaluate(
@@ -156,37 +162,39 @@ def evaluate_windows(
     wanted: dict[Subject, list[Metric]] = {}
     for metric in metrics:
         wanted.setdefault(metric.subject, []).append(metric)
-    blocks = _series_blocks([window.cells for window in windows], layouts, settings_of, wanted)
+    blocks = _series_blocks(windows, layouts, settings_of, wanted)
     if any(subject not in (Subject.SERIES, Subject.BIN) for subject in wanted):
-        of_windows = [versions(window.cells, layouts, settings_of) for window in windows]
-        for place, (window, found) in enumerate(zip(windows, of_windows, strict=True)):
-            for key, version in found.items():
+        asked = []
+        for place, window in enumerate(windows):
+            found = versions(window.cells, layouts, settings_of)
+            asked.append({key: version for key, version in found.items() if window.asks(key)})
+            for key, version in asked[-1].items():
                 before = window.previous.get((key.model, key.version))
                 known = None if before is None else found.get(key._replace(version=before))
                 blocks[place] += _version_blocks(key, version.beside(known, window.references.get(key.model)), wanted)
-        for place, of_groups in enumerate(_group_blocks(of_windows, wanted)):
+        for place, of_groups in enumerate(_group_blocks(asked, wanted)):
             blocks[place] += of_groups
     return blocks
 
 
 def _series_blocks(
-    windows: Sequence[Mapping[SeriesKey, I64]],
+    windows: Sequence[WindowCells],
     layouts: Mapping[str, Layout],
     settings_of: SettingsOf,
     wanted: Mapping[Subject, Sequence[Metric]],
 ) -> list[list[Block]]:
     """Segment `all` and group values, all versions of a layout at once; equal-mass edges are each series' own."""
     kinds: dict[tuple[str, bool, Settings], list[tuple[int, SeriesKey]]] = {}
-    for place, cells in enumerate(windows):
-        for key in sorted(cells):
-            if not key.segment.startswith(RESERVED_PREFIX):
+    for place, window in enumerate(windows):
+        for key in sorted(window.cells):
+            if window.asks(key) and not key.segment.startswith(RESERVED_PREFIX):
                 kinds.setdefault((key.layout, key.segment == ALL_VALUE, settings_of(key.model)), []).append((place, key))
     blocks: list[list[Block]] = [[] for _ in windows]
     for (fingerprint, whole, settings), series in kinds.items():
         layout = layouts[fingerprint]
         chosen = [metric for metric in wanted.get(Subject.SERIES, ()) if metric.groups or whole]
         for rows in [series] if layout.mass_bins is None else [[one] for one in series]:
-            sums = _sums([key for _, key in rows], [windows[place][key] for place, key in rows], layout, settings)
+            sums = _sums([key for _, key in rows], [windows[place].cells[key] for place, key in rows], layout, settings)
             values = {metric: metric.function(sums) for metric in chosen}
             bins = {metric: metric.function(sums) for metric in wanted.get(Subject.BIN, ())} if whole else {}
             for place, keys, part in _by_window(rows):

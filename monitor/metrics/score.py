@@ -7,7 +7,6 @@ import numpy as np
 from monitor.metrics.interval import normal_cdf
 from monitor.metrics.sums import Sums, divide
 from monitor.statistics.fixed_point import F64, I64, LOG_BITS, PROBABILITY_BITS
-from monitor.statistics.summand import CSR_EPSILON
 
 _ONE = float(1 << PROBABILITY_BITS)
 _LOG = float(1 << LOG_BITS)
@@ -23,7 +22,7 @@ def brier(sums: Sums) -> F64:
 
 
 def nll(sums: Sums) -> F64:
-    """Mean negative log-likelihood of the event "correct", nats; probabilities below 1e-12 count as 1e-12."""
+    """Mean negative log-likelihood of the event "correct", nats; probabilities below the clip count as it."""
     return divide(sums.count("nll") / _LOG, sums.used)
 
 
@@ -50,7 +49,7 @@ def unknown_class(sums: Sums) -> I64:
 
 
 def csr_clipped(sums: Sums) -> I64:
-    """Events with a confidence closer to 1 than 1e-6."""
+    """Events with a confidence closer to 1 than the clip."""
     return sums.count("clipped")
 
 
@@ -60,8 +59,8 @@ def csr_clipped_errors(sums: Sums) -> I64:
 
 
 def csr(sums: Sums) -> F64:
-    """Calibrated Size Ratio: mean of wrong/q, q = max(1 - c, 1e-6); 1 if calibrated. Source: arXiv 2605.01796."""
-    return divide(sums.ratio("inverse") + sums.count("clipped_errors") / CSR_EPSILON, sums.used)
+    """Calibrated Size Ratio: mean of wrong/q, q = max(1 - c, clip); 1 if calibrated. Source: arXiv 2605.01796."""
+    return divide(sums.ratio("inverse") + sums.count("clipped_errors") / sums.csr_clip, sums.used)
 
 
 def csr_null_mean(sums: Sums) -> F64:
@@ -82,7 +81,7 @@ def csr_z(sums: Sums) -> F64:
 
 def csr_skew(sums: Sums) -> F64:
     """Skewness of CSR under calibration: third cumulants over (n sigma)^3; NaN where sigma is 0."""
-    size = CSR_EPSILON
+    size = sums.csr_clip
     cumulant = sums.ratio("cumulant") + sums.count("clipped") * ((1 - size) * (1 - 2 * size) / (size * size))
     return divide(cumulant, _odds(sums) ** 1.5)
 
@@ -104,4 +103,4 @@ def cw_accuracy(sums: Sums) -> F64:
 
 
 def _odds(sums: Sums) -> F64:
-    return sums.ratio("odds") + sums.count("clipped") * ((1 - CSR_EPSILON) / CSR_EPSILON)
+    return sums.ratio("odds") + sums.count("clipped") * ((1 - sums.csr_clip) / sums.csr_clip)

@@ -37,6 +37,7 @@ class Sums:
         has_ood_threshold: Whether the layout holds scores against a threshold.
         ood_high_is_in: Whether a high score means in distribution.
         classwise: Whether every class's own probability is watched.
+        csr_clip: Least distance of a confidence from 1 in CSR.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Sums:
         self.has_ood_threshold = layout.ood_threshold is not None
         self.ood_high_is_in = layout.ood_high_is_in
         self.classwise = layout.classwise
+        self.csr_clip = layout.csr_clip
         self._cells = cells
         self._segment = segment
         self._grid = layout.edges(segment) if len(edges) else edges

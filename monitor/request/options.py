@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from monitor.clock import SystemClock
 from monitor.request import reference
@@ -12,6 +13,12 @@ from monitor.request.sums import add_options
 
 Parsers = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 """Where a command's parser is added."""
+
+Stoppable: TypeAlias = Callable[[argparse.Namespace, Callable[[], bool]], tuple[str, int]]
+"""Work that ends early when it is told to; what to print, and the exit code."""
+
+Runs: TypeAlias = Callable[[Stoppable], Callable[[argparse.Namespace], int]]
+"""Makes a command of such work, that the first signal asks to end."""
 
 _FORMATS = ("table", "json")
 

@@ -13,8 +13,8 @@ from monitor.windows.running import WindowSpec
 
 
 @contextlib.contextmanager
-def opened_shards(directory: str, windows: Sequence[WindowSpec] = ()) -> Iterator[list[Shard]]:
-    """The shards in a state directory, each as of its last checkpoint; a service may go on with them meanwhile, and is not seen.
+def opened_stores(directory: str) -> Iterator[list[RocksStore]]:
+    """The stores in a state directory, read only, each as of its last commit.
 
     Raises:
         StateError: There is no state, or it cannot be read.
@@ -28,4 +28,15 @@ def opened_shards(directory: str, windows: Sequence[WindowSpec] = ()) -> Iterato
         for part in found:
             stores.append(RocksStore(part, read_only=True))
             stack.callback(stores[-1].close)
+        yield stores
+
+
+@contextlib.contextmanager
+def opened_shards(directory: str, windows: Sequence[WindowSpec] = ()) -> Iterator[list[Shard]]:
+    """The shards in a state directory, each as of its last checkpoint; a service may go on with them meanwhile, and is not seen.
+
+    Raises:
+        StateError: There is no state, or it cannot be read.
+    """
+    with opened_stores(directory) as stores:
         yield [Shard(store, None, windows) for store in stores]

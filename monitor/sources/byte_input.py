@@ -15,6 +15,11 @@ GZIP_FORMAT = 31
 class ByteInput(Protocol):
     """Reads forward through a file."""
 
+    @property
+    def byte(self) -> int:
+        """Offset in the file as it is on disk up to which it has been read."""
+        ...
+
     def read(self) -> bytes:
         """Return the next block; empty at the end of what is there now."""
         ...
@@ -32,12 +37,12 @@ class PlainInput:
     def __init__(self, fd: int, block_bytes: int, byte: int) -> None:
         self._fd = fd
         self._block_bytes = block_bytes
-        self._byte = byte
+        self.byte = byte
 
     def read(self) -> bytes:
         """Return the next block; empty at the end of what is there now."""
-        block = os.pread(self._fd, self._block_bytes, self._byte)
-        self._byte += len(block)
+        block = os.pread(self._fd, self._block_bytes, self.byte)
+        self.byte += len(block)
         return block
 
 
@@ -56,6 +61,11 @@ class GzipInput:
         self._block_bytes = block_bytes
         self._member = zlib.decompressobj(GZIP_FORMAT)
         self._compressed = b""
+
+    @property
+    def byte(self) -> int:
+        """Offset in the compressed file up to which it has been read."""
+        return self._raw.byte
 
     def read(self) -> bytes:
         """Return the next decompressed block; empty at the end of the last member.

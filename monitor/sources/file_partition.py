@@ -29,6 +29,7 @@ class FilePartition:
         self.name = path
         self.finished = False
         self.idle = False
+        self.read_bytes = 0
         self._follow = follow
         self._limits = limits
         self._compressed = path.endswith(".gz")
@@ -62,6 +63,7 @@ class FilePartition:
             if reader is None:
                 break
             values, numbers = gather_records(reader.lines, reader.fill, max_records)
+            self.read_bytes = reader.read_bytes
             if values:
                 return Slice(self.name, "any", values, numbers, reader.position().to_position())
             if not reader.at_end:

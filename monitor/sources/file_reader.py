@@ -78,6 +78,11 @@ class FileReader:
             self.lines.feed(block)
         return not self.at_end
 
+    @property
+    def read_bytes(self) -> int:
+        """How far the file has been read, in bytes as on disk."""
+        return self._input.byte
+
     def position(self) -> FilePosition:
         """Where reading stands: after the last line taken."""
         return FilePosition(self.lines.byte, self.lines.line, self.device, self.inode, self._head_hash, len(self._head))

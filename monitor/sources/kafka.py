@@ -12,6 +12,7 @@ from kafka.errors import KafkaError
 from monitor.errors import SourceError, StoppedError
 from monitor.sources.kafka_client import Causes, Connection, connect, explain
 from monitor.sources.kafka_commit import MirrorCommit
+from monitor.sources.kafka_layout import Span
 from monitor.sources.kafka_reader import Reader, fenced
 from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.kafka_watchdog import Watchdog, fail_process
@@ -42,7 +43,7 @@ class _Running:
 
 
 class KafkaSource:
-    """Reads the predictions' and the labels' topic as the one member of a consumer group.
+    """Reads the predictions' and the labels' topic, as a member of a consumer group or without one.
 
     A shard whose log no longer goes on where the checkpoint ends stops and is in `failures`; the others go on. While
     the broker is away polls are empty, and `trouble` says why. `start`, `poll`, `committed` and `close` belong to one
@@ -50,13 +51,13 @@ class KafkaSource:
 
     Args:
         settings: Where and what to read.
-        until_end: Whether to be exhausted at the ends that the logs have at the start.
+        span: What to read, to be exhausted at its ends; None reads on for ever.
         on_stuck: Called from another thread when a poll does not return; ends the process by default.
     """
 
-    def __init__(self, settings: KafkaSettings, *, until_end: bool = False, on_stuck: Callable[[str], None] = fail_process) -> None:
+    def __init__(self, settings: KafkaSettings, *, span: Span | None = None, on_stuck: Callable[[str], None] = fail_process) -> None:
         self._settings = settings
-        self._until_end = until_end
+        self._span = span
         self._on_stuck = on_stuck
         self._causes = Causes()
         self._running: _Running | None = None
@@ -85,15 +86,13 @@ class KafkaSource:
         connection = connect(self._settings, self._causes, given_up)
         self._causes.forget()
         try:
-            reader = Reader(connection, self._settings)
+            reader = Reader(connection, self._settings, self._span)
             reader.begin(positions, given_up)
         except BaseException as error:
             connection.close()
             if isinstance(error, KafkaError):
                 raise SourceError(explain(self._settings, self._causes.last or error)) from error
             raise
-        if self._until_end:
-            reader.backlog.until = dict(reader.ends)
         watchdog = Watchdog(self._settings.poll_watchdog_s, self._on_stuck)
         return _Running(connection, reader, MirrorCommit(connection.consumer), watchdog)
 
@@ -121,6 +120,8 @@ class KafkaSource:
     def committed(self, positions: Mapping[str, Position]) -> None:
         """Mirror a checkpoint's positions to the group's offsets; does not wait, and only logs failures."""
         running = self._run()
+        if self._settings.group_id is None:
+            return
         by_name = {part.name: partition for partition, part in running.reader.parts.items()}
         running.mirror.note({by_name[name]: int(at["offset"]) for name, at in positions.items() if name in by_name and "offset" in at})
         running.mirror.send(running.reader.assignment.owned)
@@ -128,7 +129,7 @@ class KafkaSource:
     def live_partitions(self, shard: str = WHOLE) -> frozenset[str]:
         """A shard's partitions of both topics, stopped ones too.
 
-        With `until_end` also those that are read to their end: only this reading ends there, the log goes on. Rows that
+        With a span also those that are read to its end: only this reading ends there, the log goes on. Rows that
         expired because nothing seemed to come any more would be missed by the next reading.
         """
         if self._running is None:
@@ -150,8 +151,8 @@ class KafkaSource:
 
     @property
     def exhausted(self) -> bool:
-        """True, with `until_end`, once all shards that have not stopped are read to the ends they had at the start."""
-        if not self._until_end or self._running is None:
+        """True, with a span, once all shards that have not stopped are read to its ends."""
+        if self._span is None or self._running is None:
             return False
         reader = self._running.reader
         return all(self._finished(partition) or part.shard in reader.failures for partition, part in reader.parts.items())
@@ -192,8 +193,10 @@ class KafkaSource:
         if missing := reader.missing_topics():
             return f"kafka: topic {', '.join(missing)} is not there any more"
         wanted, reading = len(reader.parts), len(self.assigned)
+        group = self._settings.group_id
+        if reading < wanted and group is None:
+            return f"kafka: {reading} of {wanted} partitions are being read"
         if reading < wanted:
-            group = self._settings.group_id
             return f"kafka: {reading} of {wanted} partitions assigned: group {group} is being joined, or has other members"
         return None
 
@@ -241,8 +244,7 @@ class KafkaSource:
         return self._running
 
     def _finished(self, partition: TopicPartition) -> bool:
-        if not self._until_end or self._running is None:
+        if self._running is None:
             return False
         reader = self._running.reader
-        end = reader.backlog.until.get(partition)
-        return end is not None and reader.reached_offset(partition) >= end
+        return reader.backlog.is_through(partition) or reader.reached_offset(partition) >= reader.backlog.until[partition]

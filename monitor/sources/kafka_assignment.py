@@ -49,6 +49,12 @@ class Assignment(ConsumerRebalanceListener):  # type: ignore[misc] # kafka-pytho
         """
         self._consumer._coordinator.request_rejoin()  # noqa: SLF001 - there is no public way
 
+    def take_all(self, partitions: Iterable[TopicPartition]) -> None:
+        """Have partitions without a group: from now on, and nobody loses them."""
+        wanted = list(partitions)
+        self._consumer.assign(wanted)
+        self.on_partitions_assigned(wanted)
+
     def take_new(self) -> frozenset[TopicPartition]:
         """Partitions assigned since the last call; all are held."""
         with self._lock:
@@ -67,6 +73,11 @@ class Assignment(ConsumerRebalanceListener):  # type: ignore[misc] # kafka-pytho
         """Read a partition no further."""
         with suppress(KeyError, ValueError), self._lock:
             self._ready.discard(partition)
+            self._consumer.pause(partition)
+
+    def rest(self, partition: TopicPartition) -> None:
+        """Fetch no more of a partition that is read as far as it is wanted; it stays ready."""
+        with suppress(KeyError, ValueError):
             self._consumer.pause(partition)
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:

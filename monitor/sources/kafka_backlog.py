@@ -33,6 +33,7 @@ class Backlog:
         delivered: Offset after the last record delivered.
         fetched: Offset after the last record fetched.
         newest_ms: Time of the last record delivered.
+        passed: Partitions of which a record that is not wanted any more was fetched.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class Backlog:
         self.delivered: dict[TopicPartition, int] = {}
         self.fetched: dict[TopicPartition, int] = {}
         self.newest_ms: dict[TopicPartition, int] = {}
+        self.passed: set[TopicPartition] = set()
 
     def __bool__(self) -> bool:
         return any(self._queues.values())
@@ -49,6 +51,7 @@ class Backlog:
     def begin(self, partition: TopicPartition, offset: int) -> None:
         """Go on at an offset with nothing fetched."""
         self._queues.pop(partition, None)
+        self.passed.discard(partition)
         self.delivered[partition] = self.fetched[partition] = offset
 
     def drop(self, partition: TopicPartition) -> None:
@@ -63,10 +66,17 @@ class Backlog:
         offset = self.fetched[partition]
         until = self.until.get(partition)
         for record in records:
-            if record.offset >= offset and (until is None or record.offset < until):
+            if until is not None and record.offset >= until:
+                self.passed.add(partition)
+                break
+            if record.offset >= offset:
                 offset = record.offset + 1
                 queue.append(Delivery(record.offset, record.timestamp, record.key, split_events(record.value)))
         self.fetched[partition] = offset
+
+    def is_through(self, partition: TopicPartition) -> bool:
+        """Whether all that is wanted of a partition has been delivered, for what follows was seen."""
+        return partition in self.passed and not self._queues.get(partition)
 
     def add_unreadable(self, partition: TopicPartition, first: int, end: int, value: bytes) -> None:
         """Queue a stand-in for each of the offsets [first, end)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka import TopicPartition
 
@@ -38,6 +38,19 @@ class LogRange:
 
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What part of the logs is read, by partition name.
+
+    Attributes:
+        first: Offset at which a partition without a stored position begins; where there is none, the log's start.
+        end: Offset before which it ends; where there is none, the end that its log has at the start.
+    """
+
+    first: Mapping[str, int] = field(default_factory=dict)
+    end: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

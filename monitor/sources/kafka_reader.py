@@ -25,6 +25,7 @@ from monitor.sources.kafka_client import Connection
 from monitor.sources.kafka_layout import (
     LogRange,
     Part,
+    Span,
     Topic,
     count_failure,
     find_count_failure,
@@ -72,10 +73,12 @@ class Reader:
     Args:
         connection: To a broker.
         settings: Of the source.
+        span: What is read of the logs; None reads on for ever.
     """
 
-    def __init__(self, connection: Connection, settings: KafkaSettings) -> None:
+    def __init__(self, connection: Connection, settings: KafkaSettings, span: Span | None) -> None:
         self._settings = settings
+        self._span = span
         self._consumer: Any = connection.consumer
         self._names = [settings.predictions, settings.labels]
         self._watch = TopicWatch(connection.ask_topics, self._names)
@@ -104,13 +107,18 @@ class Reader:
         """
         topics = self._watch.begin(given_up)
         self.parts = lay_out(self._settings, topics)
-        self._consumer.subscribe(self._names, listener=self.assignment)
+        if self._settings.group_id is None:
+            self.assignment.take_all(self.parts)
+        else:
+            self._consumer.subscribe(self._names, listener=self.assignment)
         logs = self._first_logs(given_up)
         self.ends = {partition: log.end for partition, log in logs.items()}
+        if self._span is not None:
+            self.backlog.until = {partition: self._span.end.get(part.name, self.ends[partition]) for partition, part in self.parts.items()}
         if failure := find_count_failure(self.parts, positions, self._settings):
             self._fail(self._shards(), failure)
         for partition, part in self.parts.items():
-            stored = positions.get(part.name)
+            stored = positions.get(part.name, self._first_position(part))
             offset = None if stored is None else stored.get("offset")
             self.backlog.begin(partition, offset if isinstance(offset, int) else logs[partition].start)
             self._decide(partition, _Doubt(stored, 0, truncated=False), logs[partition])
@@ -160,6 +168,8 @@ class Reader:
         for partition, records in fetched.items():
             if partition in ready:
                 self.backlog.add(partition, records)
+                if partition in self.backlog.passed:
+                    self.assignment.rest(partition)
         self._note_ends(ready)
 
     def reached_offset(self, partition: TopicPartition) -> int:
@@ -204,6 +214,11 @@ class Reader:
         starts = self._consumer.beginning_offsets(asked, timeout_ms=int(timeout_s * 1000))
         ends = self._consumer.end_offsets(asked, timeout_ms=int(timeout_s * 1000))
         return {partition: LogRange(starts[partition], ends[partition]) for partition in asked}
+
+    def _first_position(self, part: Part) -> Position | None:
+        """Where a partition without a stored position begins; None for its log's start."""
+        first = None if self._span is None else self._span.first.get(part.name)
+        return None if first is None else to_position(part, first)
 
     def _decide(self, partition: TopicPartition, doubt: _Doubt, log: LogRange) -> None:
         part = self.parts[partition]
@@ -314,7 +329,7 @@ class Reader:
             if not grown:
                 self._doubt(partition)
             self.parts[partition] = replace(self.parts[partition], topic=topic)
-        if grown:
+        if grown and self._span is None:  # what is new lies behind every end
             self._add_partitions(topic, known.partitions)
 
     def _add_partitions(self, topic: Topic, first: int) -> None:

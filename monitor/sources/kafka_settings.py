@@ -15,7 +15,8 @@ class KafkaSettings:
 
     Attributes:
         bootstrap_servers: ``host:port`` of some brokers.
-        group_id: The consumer group; its committed offsets are for lag tools only.
+        group_id: The consumer group; its committed offsets are for lag tools only. None reads every partition without a group:
+            nobody's partitions move, and nothing is committed.
         predictions: Topic of the predictions.
         labels: Topic of the labels.
         single_shard: Whether all partitions belong to the one shard `all`; the topics need not be co-partitioned then.
@@ -29,7 +30,7 @@ class KafkaSettings:
     """
 
     bootstrap_servers: tuple[str, ...]
-    group_id: str = "calmon"
+    group_id: str | None = "calmon"
     predictions: str = "predictions"
     labels: str = "labels"
     single_shard: bool = False
@@ -58,7 +59,7 @@ class KafkaSettings:
             "bootstrap_servers": list(self.bootstrap_servers),
             "client_id": self.client_id,
             "group_id": self.group_id,
-            "group_instance_id": self.client_id,
+            "group_instance_id": None if self.group_id is None else self.client_id,
             "partition_assignment_strategy": [CooperativeStickyAssignor],
             "auto_offset_reset": "none",
             "enable_auto_commit": False,

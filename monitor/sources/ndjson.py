@@ -95,6 +95,11 @@ class NdjsonSource:
         """True once every file was read to its end; with `follow` only if standard input is all there is."""
         return self._failure is None and all(partition.finished for partition in self._partitions)
 
+    @property
+    def read_bytes(self) -> int:
+        """How much has been read of the files as they are on disk; nothing of standard input."""
+        return sum(partition.read_bytes for partition in self._partitions)
+
     def close(self) -> None:
         """Close all files; safe to call twice."""
         for partition in self._partitions:
@@ -153,6 +158,7 @@ class _Partition(Protocol):
     name: str
     finished: bool
     idle: bool
+    read_bytes: int
 
     def start(self, position: Position | None) -> None: ...
 

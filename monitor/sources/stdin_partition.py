@@ -26,6 +26,7 @@ class StdinPartition:
         self.name = STDIN_NAME
         self.finished = False
         self.idle = False
+        self.read_bytes = 0
         self._fd = fd
         self._limits = limits
         self._lines = LineSplitter(limits.max_record_bytes)

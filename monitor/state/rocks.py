@@ -14,8 +14,9 @@ from typing import cast
 
 from rocksdict import BlockBasedOptions, Cache, DbClosedError, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
-from monitor.errors import StateError
+from monitor.errors import StateError, StateInUseError
 from monitor.state.beside import BusyError, open_beside
+from monitor.state.origin import FILE as ORIGIN
 from monitor.state.protocol import Changes
 from monitor.state.references import FOLDER as REFERENCES
 
@@ -152,7 +153,7 @@ def _claim(directory: Path) -> None:
         if (directory / MARKER).exists():
             _recognise(directory)
         elif not (directory / _BEGUN).exists():
-            if any(path.name != REFERENCES for path in directory.iterdir()):
+            if any(path.name not in (REFERENCES, ORIGIN) for path in directory.iterdir()):
                 raise StateError(f"{directory} is not empty and not calmon's state: {_away(directory)}")
             (directory / _BEGUN).touch()
     except OSError as error:
@@ -196,7 +197,7 @@ def _sign(directory: Path) -> None:
 
 def _open_error(directory: Path, message: str) -> StateError:
     if "While lock file" in message or "lock hold by" in message:  # not just "lock": damage speaks of blocks
-        return StateError(
+        return StateInUseError(
             f"the state in {directory} is in use by another process: stop it first, or name another state.directory ({message})"
         )
     return StateError(f"cannot open the state in {directory}: {message}; move it away (mv {directory} {directory}.old) and start anew")

@@ -20,7 +20,7 @@ LOG_BITS = 24
 LIMB_BITS = 30
 LIMB_MASK = (1 << LIMB_BITS) - 1
 LOG_FLOOR = 1e-12
-"""Probabilities below it count as it in a logarithm, and are counted as clipped."""
+"""Probabilities below it count as it in a logarithm; that of NLL can be configured, and is this one by default."""
 
 SAFE_EVENTS = 1 << 30
 """Most events in one sum: below it no int64 sum of this package can overflow (2^30 x 2^32 < 2^63)."""
@@ -43,16 +43,17 @@ def limbs(values: I64) -> tuple[I64, I64]:
     return values >> LIMB_BITS, values & LIMB_MASK
 
 
-def negative_log(probabilities: F64) -> I64:
-    """rint(-ln max(p, 1e-12) x 2^24), correctly rounded.
+def negative_log(probabilities: F64, floor: float) -> I64:
+    """rint(-ln max(p, floor) x 2^24), correctly rounded.
 
     Args:
         probabilities: In [0, 1].
+        floor: Above 1e-30, so that no sum of SAFE_EVENTS of them can overflow.
 
     Source: Ziv's test, FORMULAS section 1: where the scaled value lies within 2^-16 of a half-integer, 50 decimal
     digits decide.
     """
-    clipped = np.maximum(probabilities, LOG_FLOOR)
+    clipped = np.maximum(probabilities, floor)
     scaled = -np.log(clipped) * float(1 << LOG_BITS)
     rounded = np.rint(scaled).astype(np.int64)
     doubtful = np.flatnonzero(np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) <= _ZIV_MARGIN)

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.names import FIXED_SEGMENTS, ONE_VS_REST_SEGMENT, OWN_CONFIDENCE_SEGMENT
-from monitor.statistics.fixed_point import F64
+from monitor.statistics.fixed_point import F64, LOG_FLOOR
 from monitor.statistics.grid import CALIBRATION_STEPS, RANK_STEPS, equal_edges, graded_edges, union_edges
 from monitor.statistics.score_grid import SCORE_BINS
 from monitor.statistics.segment import ALL, CLASS, GROUP, ONE_VS_REST, SCORE, TEMPERATURE, TEMPERATURES, VALUES, Segment
+from monitor.statistics.summand import CSR_CLIP
 from monitor.statistics.value_table import BUCKETS
 
 STATISTICS_VERSION = 2
@@ -45,6 +46,8 @@ class Layout:
         positive_edges: Report edges of that probability.
         classwise: Whether every class's own probability is watched.
         temperature: Whether likelihoods at a grid of temperatures are summed.
+        nll_clip: Least probability in NLL.
+        csr_clip: Least distance of a confidence from 1 in CSR.
         grid: Edges of the grid of segment `all`, derived: the report edges and the graded grid of ranks.
         group_grid: Edges of the grid of group values, derived: the report edges and the graded grid of calibration.
         class_grid: Edges of the grid of a class's own probability, derived: those of `grid` and the positive edges.
@@ -62,6 +65,8 @@ class Layout:
     positive_edges: tuple[float, ...] = (0.0, 1.0)
     classwise: bool = False
     temperature: bool = False
+    nll_clip: float = LOG_FLOOR
+    csr_clip: float = CSR_CLIP
     grid: F64 = field(init=False, compare=False, repr=False)
     group_grid: F64 = field(init=False, compare=False, repr=False)
     class_grid: F64 = field(init=False, compare=False, repr=False)
@@ -119,7 +124,8 @@ class Layout:
         return ood_scores >= self.ood_threshold if self.ood_high_is_in else ood_scores <= self.ood_threshold
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that it is made from."""
+        """The fields that it is made from; clips only where they are not the usual ones, as before they could be set."""
+        clips = {"nll_clip": (self.nll_clip, LOG_FLOOR), "csr_clip": (self.csr_clip, CSR_CLIP)}
         return {
             "report_edges": list(self.report_edges),
             "mass_bins": self.mass_bins,
@@ -132,6 +138,7 @@ class Layout:
             "positive_edges": list(self.positive_edges),
             "classwise": self.classwise,
             "temperature": self.temperature,
+            **{name: own for name, (own, usual) in clips.items() if own != usual},
         }
 
     @classmethod

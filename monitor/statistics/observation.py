@@ -114,9 +114,9 @@ def _of_labelled(rows: _Rows, slots: I64, layout: Layout) -> list[Additions]:
         "labelled_accepted": weight * accepted,
         "labelled_accepted_errors": weight * (accepted & ~correct),
         **_outcomes(rows, layout, correct),
-        **moments(rows.confidence, correct, used),
-        **vectors(rows.squares, rows.true_probability, rows.has(Flag.UNKNOWN_CLASS), used * rows.has(Flag.VECTOR)),
-        **calibrated_size(rows.confidence, correct, used),
+        **moments(rows.confidence, correct, used, layout.nll_clip),
+        **vectors(rows.squares, rows.true_probability, rows.has(Flag.UNKNOWN_CLASS), used * rows.has(Flag.VECTOR), layout.nll_clip),
+        **calibrated_size(rows.confidence, correct, used, layout.csr_clip),
     }
     made = _of_segments(rows, slots, layout, scalars, calibration(rows.confidence, correct, weight))
     counts = {"labelled": weight, "correct": weight * correct, **entry(rows.confidence, weight)}

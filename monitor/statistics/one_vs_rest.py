@@ -39,7 +39,7 @@ def one_vs_rest(columns: F64, layout: Layout) -> list[Additions]:
         "chosen": weight * chosen,
         "chosen_correct": weight * (chosen & is_true),
     }
-    sums = {"labelled": weight, **moments(probability, is_true, weight * inside)}
+    sums = {"labelled": weight, **moments(probability, is_true, weight * inside, layout.nll_clip)}
     values = {**bins, **entry(probability, weight)}
     return [
         Additions.of(ONE_VS_REST, event_time_ms, slot, bin_index(layout.class_grid, probability), sums, bins),

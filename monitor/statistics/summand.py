@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from monitor.statistics.fixed_point import F64, I64, LOG_FLOOR, PROBABILITY_BITS, RATIO_BITS, fixed, limbs, negative_log
+from monitor.statistics.fixed_point import F64, I64, PROBABILITY_BITS, RATIO_BITS, fixed, limbs, negative_log
 
 Bools = NDArray[np.bool_]
 
-CSR_EPSILON = 1e-6
-"""Confidences closer to 1 count as 1 - 1e-6 in CSR, and are counted as clipped (FORMULAS section 5)."""
+CSR_CLIP = 1e-6
+"""Confidences closer to 1 than it count as 1 minus it in CSR, and are counted as clipped (FORMULAS section 5). This is the default, and
+the smallest one whose third cumulants two limbs hold."""
 
 
 def calibration(probability: F64, happened: Bools, weight: I64) -> dict[str, I64]:
@@ -30,34 +31,34 @@ def calibration(probability: F64, happened: Bools, weight: I64) -> dict[str, I64
     }
 
 
-def moments(probability: F64, happened: Bools, weight: I64) -> dict[str, I64]:
+def moments(probability: F64, happened: Bools, weight: I64, nll_clip: float) -> dict[str, I64]:
     """Third and fourth power of the probability, and NLL of the binary event."""
     square = probability * probability
     true = np.where(happened, probability, 1.0 - probability)
     return {
         "confidence_cube": fixed(square * probability, PROBABILITY_BITS) * weight,
         "confidence_fourth": fixed(square * square, PROBABILITY_BITS) * weight,
-        "nll": _where(weight, lambda rows: negative_log(true[rows])),
-        "nll_clipped": weight * (true < LOG_FLOOR),
+        "nll": _where(weight, lambda rows: negative_log(true[rows], nll_clip)),
+        "nll_clipped": weight * (true < nll_clip),
     }
 
 
-def vectors(squares: F64, true_probability: F64, unknown: Bools, weight: I64) -> dict[str, I64]:
+def vectors(squares: F64, true_probability: F64, unknown: Bools, weight: I64, nll_clip: float) -> dict[str, I64]:
     """Sums that need the whole vector; a label outside it has probability 0."""
     return {
         "vectors": weight,
         "probability_squares": fixed(squares, PROBABILITY_BITS) * weight,
         "true_probability": fixed(true_probability, PROBABILITY_BITS) * weight,
-        "nll_multi": _where(weight, lambda rows: negative_log(true_probability[rows])),
-        "nll_multi_clipped": weight * (true_probability < LOG_FLOOR),
+        "nll_multi": _where(weight, lambda rows: negative_log(true_probability[rows], nll_clip)),
+        "nll_multi_clipped": weight * (true_probability < nll_clip),
         "unknown_class": weight * unknown,
     }
 
 
-def calibrated_size(confidence: F64, correct: Bools, weight: I64) -> dict[str, I64]:
+def calibrated_size(confidence: F64, correct: Bools, weight: I64, clip: float) -> dict[str, I64]:
     """Sums of CSR, its variance and third cumulant; clipped events are counted apart (FORMULAS section 5)."""
     gap = 1.0 - confidence
-    clipped = gap < CSR_EPSILON
+    clipped = gap < clip
     size = np.where(clipped, 1.0, gap)
     open_weight = weight * ~clipped
     error_weight = open_weight * ~correct
@@ -74,7 +75,7 @@ def calibrated_size(confidence: F64, correct: Bools, weight: I64) -> dict[str, I
         "cumulant_low": cumulant_low * open_weight,
         "clipped": clipped_weight,
         "clipped_errors": clipped_weight * ~correct,
-        "clipped_gap": fixed(np.where(clipped, gap / CSR_EPSILON, 0.0), PROBABILITY_BITS) * clipped_weight,
+        "clipped_gap": fixed(np.where(clipped, gap / clip, 0.0), PROBABILITY_BITS) * clipped_weight,
     }
 
 

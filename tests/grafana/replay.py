@@ -19,10 +19,10 @@ from monitor.demo.replay import HoldingClock, Recording, ReplaySource, read_reco
 from monitor.demo.show import CONFIG
 from monitor.duration import DAY_MS
 from monitor.export.backfill_series import Scope
-from monitor.export.prometheus_http import parse_address
 from monitor.export.publisher import Publisher
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.pipeline.sweep import Moment
+from monitor.prometheus_address import parse_address
 from monitor.service import Service
 from monitor.sources.protocol import SourceStatus
 from tests.services.prometheus import PrometheusServer

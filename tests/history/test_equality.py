@@ -9,11 +9,11 @@ import pytest
 from tests.history.service import MINUTE_MS, Stopped, evaluate, history, stopped
 
 WHOLE_HOURS = {
-    "24h": ("2026-06-05T01:00:00Z", "2026-06-07T18:00:00Z", "1h"),
-    "7d:48h": ("2026-06-12T00:00:00Z", "2026-06-15T00:00:00Z", "24h"),
+    "24h": ("2026-06-07T16:00:00Z", "2026-06-07T18:00:00Z", "1h"),
+    "7d:48h": ("2026-06-14T00:00:00Z", "2026-06-15T00:00:00Z", "24h"),
     "5h:24h": ("2026-06-05T18:00:00Z", "2026-06-05T20:00:00Z", "1h"),
 }
-"""Windows, and the moments that are asked, more than are evaluated at once among them; the last one is compared."""
+"""Windows, and the moments that are asked; the last one is compared."""
 
 MINUTES = {"90m:17m": "7m", "1h": "30m"}
 
@@ -46,6 +46,14 @@ def compare(service: Stopped, window: str, times: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize("window", WHOLE_HOURS)
 def test_windows_of_hours(service: Stopped, window: str) -> None:
     compare(service, window, WHOLE_HOURS[window])
+
+
+def test_a_moment_among_many(service: Stopped) -> None:
+    moments = history(service, "raw", "24h:5h", ("2026-06-05T01:00:00Z", "2026-06-07T20:00:00Z", "1h"))  # more than are evaluated in one go
+    for last in moments[-1:-30:-20]:
+        of_evaluate = evaluate(service, last["at"], "24h:5h")[f"{service.model}@raw"]
+        assert {name: of_evaluate[name] for name in last["metrics"]} == last["metrics"]
+        assert last["metrics"]["labelled"] > 100
 
 
 @pytest.mark.parametrize("window", MINUTES)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.integration.running import RunningCalmon, calmon, report, write_config
+from tests.history import service
+from tests.integration.running import CALMON, PATIENCE_S, ROOT, RunningCalmon, calmon, report, wait_until, write_config
 from tests.recovery.stream import DAY_MS, MINUTE_MS, START_MS, encode, label, prediction, write_lines
 
-BURSTS = 4
+BURSTS = 3
 IDS = 4_000
 """Ids of a burst, each with two versions and a label for both."""
 
@@ -37,6 +40,8 @@ def test_beside_a_service_that_takes_in_events(tmp_path: Path) -> None:
     events = write_lines(tmp_path / "events.ndjson", burst(0))
     config = write_config(tmp_path, [events], "defaults: {groups: [region]}\n")
     whole_days = ("2026-06-02T00:00:00Z", "2026-06-03T00:00:00Z")
+    at = str(START_MS + 2 * DAY_MS - 11 * MINUTE_MS)
+    minutes = ("history", "m", "v2", "-c", config, "--window", "45m:7m", "--step", "1m", "--from", at, "--to", at, "--format", "json")
     seen = []
     with RunningCalmon(config) as running:
         running.wait_for("calmon_records_consumed_total", 3 * IDS)
@@ -50,30 +55,31 @@ def test_beside_a_service_that_takes_in_events(tmp_path: Path) -> None:
             assert all(0 <= moment["predictions"] - moment["labelled"] <= 1 for moment in days)
             assert all(sum(moment["metrics"].values()) == moment["predictions"] for moment in moments if moment["metrics"])
         running.wait_for("calmon_records_consumed_total", 3 * IDS * BURSTS)
-        beside = ask(config, "--metrics", "all")
+        beside = ask(config, "--metrics", "all"), report(calmon(*minutes, "--metrics", "all"))
         assert running.stop() == 0
     assert seen == sorted(seen)
     assert IDS <= seen[0] < IDS * BURSTS  # it was read while events came in
-    after = ask(config, "--metrics", "all")
+    after = ask(config, "--metrics", "all"), report(calmon(*minutes, "--metrics", "all"))
     assert beside == after
-    assert [moment["predictions"] for moment in after if moment["at"] in whole_days] == [IDS * BURSTS // 2] * 2
-    assert after[-1]["at"] == "2026-06-05T00:00:00Z"
-    assert after[-1]["predictions"] is None
+    hourly, (minute,) = after[0], after[1]["moments"]
+    assert [moment["predictions"] for moment in hourly if moment["at"] in whole_days] == [IDS * BURSTS // 2] * 2
+    assert (hourly[-1]["at"], hourly[-1]["predictions"]) == ("2026-06-05T00:00:00Z", None)
+    wanted = report(calmon("evaluate", events, "-c", config, "--at", at, "--window", "45m:7m", "--format", "json"))["models"]["m@v2"]
+    assert {name: wanted[name] for name in minute["metrics"]} == minute["metrics"]
+    assert minute["predictions"] > 50
 
 
-def test_minutes_of_a_running_service(tmp_path: Path) -> None:
-    lines = burst(0)
-    newest_ms = START_MS + (IDS - 1) * 2 * DAY_MS // IDS
-    events = write_lines(tmp_path / "events.ndjson", lines)
-    config = write_config(tmp_path, [events])
-    at = [str(newest_ms - newest_ms % MINUTE_MS - 10 * MINUTE_MS)] * 2
-    words = ("--window", "45m:7m", "--step", "1m", "--from", at[0], "--to", at[1], "--format", "json", "--metrics", "all")
-    with RunningCalmon(config) as running:
-        running.wait_for("calmon_records_consumed_total", 3 * IDS)
-        beside = report(calmon("history", "m", "v2", "-c", config, *words))
-        assert running.stop() == 0
-    assert report(calmon("history", "m", "v2", "-c", config, *words)) == beside
-    (moment,) = beside["moments"]
-    wanted = report(calmon("evaluate", events, "-c", config, "--at", at[0], "--window", "45m:7m", "--format", "json"))["models"]["m@v2"]
-    assert moment["metrics"] == wanted
-    assert moment["predictions"] > 50
+def test_an_interrupted_answer_leaves_no_file(tmp_path: Path) -> None:
+    config = service.write_config(tmp_path, write_lines(tmp_path / "events.ndjson", burst(0)), {})
+    service.read_to_end(config)
+    file = tmp_path / "out" / "history.csv"
+    file.parent.mkdir()
+    years = ("--window", "24h", "--step", "1h", "--from", "2022-01-01T00:00:00Z", "--to", "2026-12-31T00:00:00Z")
+    words = ["history", "m", "v1", "-c", str(config), *years, "--metrics", "all", "--format", "csv", "-o", str(file)]
+    with subprocess.Popen([*CALMON, *words], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: list(file.parent.iterdir()), "it has begun to write")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+        assert process.stderr is not None
+        assert process.stderr.read().splitlines()[-1] == "calmon: interrupted"
+    assert list(file.parent.iterdir()) == []

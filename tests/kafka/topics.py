@@ -11,6 +11,7 @@ from typing import Any
 from kafka import KafkaProducer
 
 from monitor.sources.kafka import KafkaSource
+from monitor.sources.kafka_layout import Span
 from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.protocol import Position, Slice
 from tests.services.kafka import Kafka, open_client
@@ -45,7 +46,7 @@ class Topics:
         return KafkaSettings(**base | changes)
 
     def source(self, until_end: bool = False, **changes: Any) -> KafkaSource:
-        return KafkaSource(self.settings(**changes), until_end=until_end, on_stuck=fail)
+        return KafkaSource(self.settings(**changes), span=Span() if until_end else None, on_stuck=fail)
 
     @contextmanager
     def started(self, positions: Mapping[str, Position] | None = None, until_end: bool = False, **changes: Any) -> Iterator[KafkaSource]:

@@ -13,6 +13,7 @@ from monitor.config_file import load_config
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.pipeline.digest import digest, dump
 from monitor.sources.kafka import KafkaSource
+from monitor.sources.kafka_layout import Span
 from monitor.sources.kafka_settings import KafkaSettings
 from monitor.state import keys
 from tests.kafka_service.topics import Topics
@@ -39,7 +40,7 @@ def read(topics: Topics, folder: Path, *, until_end: bool) -> Outcome:
     kafka = config.source.kafka
     assert kafka is not None
     settings = KafkaSettings(kafka.bootstrap_servers, kafka.group_id, kafka.predictions, kafka.labels, client_id=kafka.group_id)
-    source = KafkaSource(settings, until_end=until_end)
+    source = KafkaSource(settings, span=Span() if until_end else None)
     engine = Engine(config, ManualClock(AFTER_EVERYTHING_MS), source=source)
     engine.runner.start()
     while not source.exhausted if until_end else any(source.status().lag_records.values()):

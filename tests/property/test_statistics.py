@@ -261,9 +261,9 @@ def test_a_logarithm_is_correctly_rounded(probabilities: list[float], halves: li
         hard = math.exp(-(half + 0.5) / 2**24)
         probabilities = [*probabilities, hard, math.nextafter(hard, 0), math.nextafter(hard, 1)]
     inside = [probability for probability in probabilities if probability <= 1]
-    found = negative_log(np.array(inside, dtype=np.float64))
+    found = negative_log(np.array(inside, dtype=np.float64), LOG_FLOOR)
     assert found.tolist() == [exact_negative_log(probability) for probability in inside]
-    assert negative_log(np.array(inside[::-1], dtype=np.float64)[::-1]).tolist() == found.tolist()
+    assert negative_log(np.array(inside[::-1], dtype=np.float64)[::-1], LOG_FLOOR).tolist() == found.tolist()
 
 
 @given(values=st.lists(st.floats(-(2.0**30), 2.0**30), max_size=20), bits=st.sampled_from([20, 24, 32]))

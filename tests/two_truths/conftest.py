@@ -11,9 +11,10 @@ import pytest
 
 from monitor.clock import SystemClock
 from monitor.export.backfill_series import Samples
-from monitor.export.prometheus_http import Credentials, PrometheusHttp, parse_address
+from monitor.export.prometheus_http import Credentials, PrometheusHttp
 from monitor.export.publisher import Publisher
 from monitor.export.remote_write import remote_write
+from monitor.prometheus_address import parse_address
 from tests.rules.promtool import promtool
 from tests.services.prometheus import PrometheusServer
 from tests.two_truths.front import Front

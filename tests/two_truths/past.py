@@ -60,7 +60,7 @@ class Past:
     def __init__(self, folder: Path) -> None:
         self.config = folder / "calmon.yaml"
         self.config.write_text(_CONFIG.format(folder=folder))
-        self._records = _in_time()
+        self._records = in_time()
         self.shown = folder / "shown.txt"
         clock = ManualClock(BEGIN_MS)
         engine = self._engine(clock)
@@ -123,7 +123,7 @@ class Past:
         return Engine(load_config(str(self.config)), clock, source, weigh=False)
 
 
-def _in_time() -> list[tuple[int, bytes]]:
+def in_time() -> list[tuple[int, bytes]]:
     """Predictions, and the labels that came within ten minutes, by the time at which they came."""
     records = []
     for hour in range(HOURS):

@@ -13,11 +13,12 @@ import pytest
 
 from monitor.clock import SystemClock
 from monitor.export.backfill_series import Scope, series_of
-from monitor.export.prometheus_http import Credentials, PrometheusHttp, RefusedError, parse_address
+from monitor.export.prometheus_http import Credentials, PrometheusHttp, RefusedError
 from monitor.export.publisher import Published, PublishError
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Subject
+from monitor.prometheus_address import parse_address
 from monitor.statistics.series import SeriesKey
 from tests.recovery.stream import HOUR_MS, MINUTE_MS
 from tests.services.prometheus import PrometheusServer

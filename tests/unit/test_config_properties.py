@@ -108,6 +108,8 @@ MODELS = st.builds(
     positive_class=st.none() | TEXTS,
     classwise=st.booleans(),
     temperature=st.booleans(),
+    nll_clip=st.floats(1e-30, 0.5),
+    csr_clip=st.floats(1e-6, 0.5),
     costs=st.builds(CostsConfig, error=st.floats(0, 1e9), handoff=st.floats(0, 1e9), human_error=st.floats(0, 1)),
 ) | st.lists(st.floats(0, 1), min_size=2, max_size=5, unique=True).map(lambda edges: ModelConfig(edges=tuple(sorted(edges))))
 

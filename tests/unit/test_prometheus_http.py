@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.export.prometheus_http import Credentials, parse_address
+from monitor.export.prometheus_http import Credentials
+from monitor.prometheus_address import parse_address
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from monitor.config_model import LEAST_NLL_CLIP
 from monitor.statistics.addition import Additions
 from monitor.statistics.fixed_point import F64, I64, LIMB_BITS, LOG_FLOOR, SAFE_EVENTS
 from monitor.statistics.grid import bin_index
@@ -34,6 +36,8 @@ PROBABILITIES = st.one_of(
     st.integers(0, 15).map(lambda k: k / 15),
 )
 WEIGHTS = st.sampled_from([-1, 0, 1, 2])
+NLL_CLIPS = st.sampled_from([1e-12, 1e-30, 1e-6, 1e-3, 0.5])
+CSR_CLIPS = st.sampled_from([1e-6, 1e-4, 1 / 15, 0.5])
 EVENTS = st.lists(st.tuples(PROBABILITIES, st.booleans(), WEIGHTS), max_size=20)
 EDGES = (0.25, 0.5, 0.9)
 LAYOUT = Layout(report_edges(15, None), None, None, True, None, (), 4, "a", EDGES, True, True)
@@ -44,10 +48,10 @@ def scaled(value: float, bits: int = 32) -> int:
     return round(Fraction(value) * (1 << bits))
 
 
-def exact_log(probability: float) -> int:
+def exact_log(probability: float, floor: float = LOG_FLOOR) -> int:
     with localcontext() as context:
         context.prec = 60
-        return int((-Decimal(max(probability, LOG_FLOOR)).ln() * 2**24).to_integral_value(rounding="ROUND_HALF_EVEN"))
+        return int((-Decimal(max(probability, floor)).ln() * 2**24).to_integral_value(rounding="ROUND_HALF_EVEN"))
 
 
 def columns(events: list[tuple[float, bool, int]]) -> tuple[F64, Bools, I64]:
@@ -58,10 +62,10 @@ def columns(events: list[tuple[float, bool, int]]) -> tuple[F64, Bools, I64]:
     )
 
 
-@given(events=EVENTS)
-@example(events=[(0.0, True, 1), (0.0, False, 1), (1.0, True, 1), (1.0, False, 1)])
-def test_calibration_and_moments(events: list[tuple[float, bool, int]]) -> None:
-    found = {**calibration(*columns(events)), **moments(*columns(events))}
+@given(events=EVENTS, clip=NLL_CLIPS)
+@example(events=[(0.0, True, 1), (0.0, False, 1), (1.0, True, 1), (1.0, False, 1)], clip=1e-12)
+def test_calibration_and_moments(events: list[tuple[float, bool, int]], clip: float) -> None:
+    found = {**calibration(*columns(events)), **moments(*columns(events), clip)}
     for place, (p, happened, weight) in enumerate(events):
         true = p if happened else 1.0 - p
         square = p * p
@@ -73,36 +77,36 @@ def test_calibration_and_moments(events: list[tuple[float, bool, int]]) -> None:
             "correct_confidence": scaled(p) * happened,
             "confidence_cube": scaled(square * p),
             "confidence_fourth": scaled(square * square),
-            "nll": exact_log(true),
-            "nll_clipped": true < LOG_FLOOR,
+            "nll": exact_log(true, clip),
+            "nll_clipped": true < clip,
         }
         assert {name: int(found[name][place]) for name in found} == {name: weight * value for name, value in want.items()}
 
 
-@given(events=st.lists(st.tuples(st.floats(0, 1.002), PROBABILITIES, st.booleans(), WEIGHTS), max_size=20))
-def test_vectors(events: list[tuple[float, float, bool, int]]) -> None:
+@given(events=st.lists(st.tuples(st.floats(0, 1.002), PROBABILITIES, st.booleans(), WEIGHTS), max_size=20), clip=NLL_CLIPS)
+def test_vectors(events: list[tuple[float, float, bool, int]], clip: float) -> None:
     squares, true, unknown, weight = (np.array(column) for column in zip(*events, strict=True)) if events else [np.empty(0)] * 4
-    found = vectors(squares.astype(np.float64), true.astype(np.float64), unknown.astype(np.bool_), weight.astype(np.int64))
+    found = vectors(squares.astype(np.float64), true.astype(np.float64), unknown.astype(np.bool_), weight.astype(np.int64), clip)
     for place, (square, p, outside, times) in enumerate(events):
         want = {
             "vectors": 1,
             "probability_squares": scaled(square),
             "true_probability": scaled(p),
-            "nll_multi": exact_log(p),
-            "nll_multi_clipped": p < LOG_FLOOR,
+            "nll_multi": exact_log(p, clip),
+            "nll_multi_clipped": p < clip,
             "unknown_class": outside,
         }
         assert {name: int(found[name][place]) for name in found} == {name: times * value for name, value in want.items()}
 
 
-@given(events=EVENTS)
-@example(events=[(1 - 1e-6, False, 1), (math.nextafter(1 - 1e-6, 1), False, 1), (0.0, False, 1), (1.0, False, 1)])
-def test_calibrated_size(events: list[tuple[float, bool, int]]) -> None:
-    found = calibrated_size(*columns(events))
+@given(events=EVENTS, clip=CSR_CLIPS)
+@example(events=[(1 - 1e-6, False, 1), (math.nextafter(1 - 1e-6, 1), False, 1), (0.0, False, 1), (1.0, False, 1)], clip=1e-6)
+def test_calibrated_size(events: list[tuple[float, bool, int]], clip: float) -> None:
+    found = calibrated_size(*columns(events), clip)
     limb = 2**LIMB_BITS
     for place, (p, right, weight) in enumerate(events):
         gap = 1.0 - p
-        clipped = gap < 1e-6
+        clipped = gap < clip
         got = {name: int(found[name][place]) for name in found}
         sizes = [
             ("inverse", 1.0 / gap if gap else 0.0, not right),
@@ -114,7 +118,7 @@ def test_calibrated_size(events: list[tuple[float, bool, int]]) -> None:
             assert got[f"{name}_high"] * limb + got[f"{name}_low"] == want
         assert got["clipped"] == weight * clipped
         assert got["clipped_errors"] == weight * (clipped and not right)
-        assert got["clipped_gap"] == (weight * scaled(gap / 1e-6) if clipped else 0)
+        assert got["clipped_gap"] == (weight * scaled(gap / clip) if clipped else 0)
 
 
 def cell(made: Additions, row: int) -> dict[int, int]:
@@ -174,6 +178,13 @@ def test_one_against_the_rest(events: list[tuple[float, bool, bool, float, int]]
         assert (own.hourly, values.hourly) == (False, True)
 
 
+def rows_of(confidence: float, flags: int) -> RowBuffer:
+    """One event with the largest of everything else."""
+    rows = RowBuffer(COLUMNS)
+    rows.append((0, 0, confidence, 1, 1, flags, 1e308, 1.002, 0.0, 1, 2, 3))
+    return rows
+
+
 HIGHEST = [0.0, 1.0, 0.5, 1 - 1e-6, math.nextafter(1 - 1e-6, 0), math.nextafter(1 - 1e-6, 1), 1 - 2**-53, 5e-324]
 
 
@@ -183,14 +194,13 @@ HIGHEST = [0.0, 1.0, 0.5, 1 - 1e-6, math.nextafter(1 - 1e-6, 0), math.nextafter(
 )
 def test_two_to_the_thirty_of_the_largest_summands_fit(confidence: float, flags: int) -> None:
     """All but sums of hashes, which are meant modulo 2^64."""
-    rows = RowBuffer(COLUMNS)
-    rows.append((0, 0, confidence, 1, 1, flags, 1e308, 1.002, 0.0, 1, 2, 3))
     own = RowBuffer(OWN_COLUMNS)
     own.append((0, 0, 1, confidence, flags & 1, 1, 1.0, 1))
     whole = VectorBuffer()
     for label in (0, 1):
         whole.append((0, 0, 1, True, label, 0), [confidence, *([(1 - confidence) / 9] * 9)])
-    made = [*additions(rows.take(), np.array([[0, 4]]), LAYOUT), *one_vs_rest(own.take(), LAYOUT), whole.take()]
+    made = [*additions(rows_of(confidence, flags).take(), np.array([[0, 4]]), LAYOUT), *one_vs_rest(own.take(), LAYOUT), whole.take()]
+    made += additions(rows_of(confidence, flags).take(), np.array([[0, 4]]), replace(LAYOUT, nll_clip=LEAST_NLL_CLIP))
     for one in made:
         hashes = one.bin_at == (VALUES.bin("value_hash") if one.bin_width == len(VALUES.bins) else -1)
         for value in [*one.scalars.ravel().tolist(), *one.bins[~hashes].ravel().tolist()]:

@@ -10,11 +10,11 @@ from monitor.backfill.prometheus.run import progress_bar, run_of, watched
 from monitor.errors import ConfigError
 from monitor.export.backfill_series import backfill_samples, count
 from monitor.export.openmetrics import openmetrics
-from monitor.export.prometheus_http import Address, parse_address
 from monitor.export.publisher import Publisher
 from monitor.history.answer import answered
 from monitor.history.whole_file import whole_file
 from monitor.names import REVISIONS
+from monitor.prometheus_address import Address, parse_address
 from monitor.request.moment import COMMAND_LINE
 
 

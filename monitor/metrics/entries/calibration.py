@@ -79,7 +79,7 @@ SCORES = Family(
         Metric(
             "nll_clipped",
             "nll_clipped",
-            "Events whose probability was clipped at 1e-12 in it.",
+            "Events whose probability was clipped in it, at `nll_clip`.",
             nll_clipped,
             "events",
             positive=True,
@@ -90,7 +90,7 @@ SCORES = Family(
         Metric(
             "nll_multi_clipped",
             "nll_multi_clipped",
-            "Events whose probability was clipped at 1e-12 in it.",
+            "Events whose probability was clipped in it, at `nll_clip`.",
             score.nll_multi_clipped,
             "events",
             count="",
@@ -111,7 +111,9 @@ CSR = Family(
         Metric("csr_null_mean", "csr_null_mean", "Expected CSR if calibrated; below 1 only through clipping.", score.csr_null_mean, "1"),
         Metric("csr_z", "csr_z", "CSR above 1, in standard deviations.", score.csr_z, "sd"),
         Metric("csr_skew", "csr_skew", "Skewness of CSR under calibration.", score.csr_skew, "1"),
-        Metric("csr_clipped", "csr_clipped", "Events with a confidence closer to 1 than 1e-6.", score.csr_clipped, "events", count=""),
+        Metric(
+            "csr_clipped", "csr_clipped", "Events with a confidence closer to 1 than `csr_clip`.", score.csr_clipped, "events", count=""
+        ),
         Metric("csr_clipped_errors", "csr_clipped_errors", "Wrong ones of these.", score.csr_clipped_errors, "events", count=""),
         Metric("p_risk", "p_risk_ratio", "Normal distribution function at csr_z; one minus a one-sided p-value.", score.p_risk),
         Metric(

@@ -1,0 +1,1 @@
+"""`calmon backfill replay`: archived events or topics read again, under any configuration, into a scratch state."""

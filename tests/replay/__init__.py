@@ -1,0 +1,1 @@
+"""`calmon backfill replay`: archives read again into a scratch state."""

@@ -95,9 +95,10 @@ class PrometheusHttp:
                 failure = _refusal(self.address, path, answer)
                 again = answer.again
                 asked_s = answer.retry_after_s
-            except ssl.SSLError as error:
+            except ssl.SSLCertVerificationError as error:
                 self.close()
-                raise RefusedError(f"{self.address}: no secure connection: {error.reason or error}") from error
+                advice = "SSL_CERT_FILE names a file of certificates to trust instead of the system's"
+                raise RefusedError(f"{self.address}: its certificate is not trusted: {error.verify_message}; {advice}") from error
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 failure = RefusedError(f"{self.address}: cannot be reached: {type(error).__name__}: {error}")

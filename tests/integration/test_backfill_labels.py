@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.backfill.command import run
-from monitor.backfill.moves import MOST_MOMENTS, moments, values
+from monitor.backfill.labels.command import run
+from monitor.backfill.labels.moves import MOST_MOMENTS, moments, values
 from monitor.config_file import load_config
 from monitor.pipeline.account import Account
 from monitor.pipeline.configured import exported_metrics, settings_of

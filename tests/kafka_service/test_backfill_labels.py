@@ -17,8 +17,8 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
-from monitor.backfill.command import run
-from monitor.backfill.into_topic import MOST_BEHIND
+from monitor.backfill.labels.command import run
+from monitor.backfill.labels.into_topic import MOST_BEHIND
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.request.state import opened_shards
 from monitor.sources.protocol import never

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.app import new_worker
-from monitor.backfill.beside import Standing
-from monitor.backfill.into_state import IntoState
-from monitor.backfill.join_rows import JoinRows
-from monitor.backfill.label_file import LabelRow
-from monitor.backfill.rehearsal import Rehearsal
-from monitor.backfill.sieve import Arrival, Held, Sieve
-from monitor.backfill.tally import Tally
+from monitor.backfill.labels.beside import Standing
+from monitor.backfill.labels.into_state import IntoState
+from monitor.backfill.labels.join_rows import JoinRows
+from monitor.backfill.labels.label_file import LabelRow
+from monitor.backfill.labels.rehearsal import Rehearsal
+from monitor.backfill.labels.sieve import Arrival, Held, Sieve
+from monitor.backfill.labels.tally import Tally
 from monitor.clock import ManualClock
 from monitor.config import Config, StateConfig
 from monitor.join.horizon import Horizon

@@ -15,15 +15,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from monitor.backfill.beside import Folder, Standing
-from monitor.backfill.destination import Destination
-from monitor.backfill.into_file import IntoFile
-from monitor.backfill.into_state import into_state
-from monitor.backfill.join_rows import JoinRows, rows_beside
-from monitor.backfill.label_file import open_label_file, partition_name
-from monitor.backfill.run import Backfill, Input
-from monitor.backfill.sieve import Arrival, Held, Sieve
-from monitor.backfill.way import Way
+from monitor.backfill.labels.beside import Folder, Standing
+from monitor.backfill.labels.destination import Destination
+from monitor.backfill.labels.into_file import IntoFile
+from monitor.backfill.labels.into_state import into_state
+from monitor.backfill.labels.join_rows import JoinRows, rows_beside
+from monitor.backfill.labels.label_file import open_label_file, partition_name
+from monitor.backfill.labels.run import Backfill, Input
+from monitor.backfill.labels.sieve import Arrival, Held, Sieve
+from monitor.backfill.labels.way import Way
 from monitor.config_file import load_config
 from monitor.sources.protocol import never
 from tests.recovery.attempts import LateKill, make_attempts

@@ -17,10 +17,10 @@ import msgspec
 import pytest
 
 from monitor.app import Engine
-from monitor.backfill.beside import Folder, Standing
-from monitor.backfill.into_file import IntoFile
-from monitor.backfill.label_file import partition_name
-from monitor.backfill.sieve import Kept, event_of
+from monitor.backfill.labels.beside import Folder, Standing
+from monitor.backfill.labels.into_file import IntoFile
+from monitor.backfill.labels.label_file import partition_name
+from monitor.backfill.labels.sieve import Kept, event_of
 from monitor.clock import ManualClock
 from monitor.config_file import load_config
 from monitor.events.record import Label

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from monitor.backfill.column import FIELDS, parse_mapping
-from monitor.backfill.label_file import LabelRow, open_label_file, partition_name
-from monitor.backfill.sieve import BAD_ROW, Sieve, event_of
+from monitor.backfill.labels.column import FIELDS, parse_mapping
+from monitor.backfill.labels.label_file import LabelRow, open_label_file, partition_name
+from monitor.backfill.labels.sieve import BAD_ROW, Sieve, event_of
 from monitor.errors import ConfigError, SourceError
 from monitor.events.contract import MAX_RECORD_BYTES
 from monitor.events.decode import Decoder
@@ -263,7 +263,7 @@ def test_without_pyarrow_one_line_says_what_to_install(tmp_path: Path) -> None:
     path = write_parquet(tmp_path / "l.parquet", {"prediction_id": ["a"]})
     program = (
         "import sys; sys.modules['pyarrow'] = None\n"
-        "from monitor.backfill.label_file import open_label_file\n"
+        "from monitor.backfill.labels.label_file import open_label_file\n"
         "from monitor.errors import SourceError\n"
         f"try:\n    open_label_file({str(path)!r}, {{}})\n"
         "except SourceError as error:\n    print(error)"

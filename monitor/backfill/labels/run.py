@@ -12,11 +12,11 @@ from itertools import islice
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from monitor.backfill.beside import Folder, Standing
-from monitor.backfill.destination import Destination
-from monitor.backfill.label_file import LabelFile
-from monitor.backfill.sieve import Sieve
-from monitor.backfill.tally import Tally
+from monitor.backfill.labels.beside import Folder, Standing
+from monitor.backfill.labels.destination import Destination
+from monitor.backfill.labels.label_file import LabelFile
+from monitor.backfill.labels.sieve import Sieve
+from monitor.backfill.labels.tally import Tally
 from monitor.pipeline.runner import BATCH_RECORDS
 
 _LOOK_S = 0.1

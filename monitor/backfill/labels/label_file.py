@@ -67,15 +67,15 @@ def open_label_file(path: str, mapping: Mapping[str, str]) -> LabelFile:
     size(path)
     name = path.lower()
     if name.endswith(ND_JSON):
-        from monitor.backfill.ndjson_labels import NdjsonLabels  # noqa: PLC0415 - each format needs only its own
+        from monitor.backfill.labels.ndjson_labels import NdjsonLabels  # noqa: PLC0415 - each format needs only its own
 
         return NdjsonLabels(path, mapping)
     if name.endswith(".csv"):
-        from monitor.backfill.csv_labels import CsvLabels  # noqa: PLC0415
+        from monitor.backfill.labels.csv_labels import CsvLabels  # noqa: PLC0415
 
         return CsvLabels(path, mapping)
     if name.endswith(".parquet"):
-        from monitor.backfill.parquet_labels import ParquetLabels  # noqa: PLC0415 - pyarrow is an extra
+        from monitor.backfill.labels.parquet_labels import ParquetLabels  # noqa: PLC0415 - pyarrow is an extra
 
         return ParquetLabels(path, mapping)
     raise SourceError(f"{path}: its name says no format that is known: {', '.join(ND_JSON)}, .csv or .parquet")

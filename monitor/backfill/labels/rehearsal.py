@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from monitor.app import new_worker
-from monitor.backfill.beside import Standing
-from monitor.backfill.sieve import Arrival, Kept
+from monitor.backfill.labels.beside import Standing
+from monitor.backfill.labels.sieve import Arrival, Kept
 from monitor.clock import SystemClock
 from monitor.config import Config
 from monitor.export.quarantine_sink import Entry

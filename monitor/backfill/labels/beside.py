@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from monitor.backfill.sieve import Held
-from monitor.backfill.tally import Tally
+from monitor.backfill.labels.sieve import Held
+from monitor.backfill.labels.tally import Tally
 from monitor.errors import StateError
 from monitor.export.quarantine_file import to_line
 from monitor.export.quarantine_sink import KEPT_BYTES, RefusedRecord

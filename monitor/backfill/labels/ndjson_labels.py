@@ -9,8 +9,8 @@ from typing import Any, Never
 
 import msgspec
 
-from monitor.backfill.column import FIELDS, check_mapped
-from monitor.backfill.label_file import LabelRow
+from monitor.backfill.labels.column import FIELDS, check_mapped
+from monitor.backfill.labels.label_file import LabelRow
 from monitor.produce.lines import Files
 from monitor.sources.protocol import never
 

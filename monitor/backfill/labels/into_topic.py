@@ -10,9 +10,9 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from monitor.backfill.beside import Folder, Standing
-from monitor.backfill.group_lag import GroupLag, open_group_lag
-from monitor.backfill.sieve import Kept
+from monitor.backfill.labels.beside import Folder, Standing
+from monitor.backfill.labels.group_lag import GroupLag, open_group_lag
+from monitor.backfill.labels.sieve import Kept
 from monitor.broker.open import open_client, quiet
 from monitor.config_kafka import KafkaConfig
 from monitor.errors import CalmonError

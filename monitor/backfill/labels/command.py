@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from monitor.backfill.beside import Folder, Standing
-from monitor.backfill.column import parse_mapping
-from monitor.backfill.destination import Destination
-from monitor.backfill.into_file import IntoFile
-from monitor.backfill.into_state import into_state, state_of_files
-from monitor.backfill.join_rows import JoinRows, rows_beside
-from monitor.backfill.label_file import open_label_file, partition_name
-from monitor.backfill.moves import changes
-from monitor.backfill.rehearsal import Rehearsal
-from monitor.backfill.report import Report, render
-from monitor.backfill.run import Backfill, Input
-from monitor.backfill.sieve import Arrival, Sieve
-from monitor.backfill.way import Kind, Way
+from monitor.backfill.labels.beside import Folder, Standing
+from monitor.backfill.labels.column import parse_mapping
+from monitor.backfill.labels.destination import Destination
+from monitor.backfill.labels.into_file import IntoFile
+from monitor.backfill.labels.into_state import into_state, state_of_files
+from monitor.backfill.labels.join_rows import JoinRows, rows_beside
+from monitor.backfill.labels.label_file import open_label_file, partition_name
+from monitor.backfill.labels.moves import changes
+from monitor.backfill.labels.rehearsal import Rehearsal
+from monitor.backfill.labels.report import Report, render
+from monitor.backfill.labels.run import Backfill, Input
+from monitor.backfill.labels.sieve import Arrival, Sieve
+from monitor.backfill.labels.way import Kind, Way
 from monitor.config import Config
 from monitor.config_file import load_config
 from monitor.errors import ConfigError, StateInUseError
@@ -86,7 +86,7 @@ def _sieve_and_destination(config: Config, way: Way, report: Report) -> Iterator
         folder = Folder(config.state.directory)
         destination: Destination = IntoFile(way.name, folder)
         if config.source.kafka is not None:
-            from monitor.backfill.into_topic import into_topic  # noqa: PLC0415 - only this way needs the client
+            from monitor.backfill.labels.into_topic import into_topic  # noqa: PLC0415 - only this way needs the client
 
             whole = config.source.kafka.shards == "one" or (Path(config.state.directory) / MARKER).exists()
             by_shard = not report.unchecked and not whole

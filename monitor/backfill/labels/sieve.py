@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from monitor.backfill.join_rows import Found, JoinRows
-from monitor.backfill.label_file import LabelRow
-from monitor.backfill.tally import SENT, Tally
+from monitor.backfill.labels.join_rows import Found, JoinRows
+from monitor.backfill.labels.label_file import LabelRow
+from monitor.backfill.labels.tally import SENT, Tally
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable, Label, Refusal
 from monitor.join.horizon import Horizon

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from monitor.backfill.beside import Standing
-from monitor.backfill.sieve import Kept
+from monitor.backfill.labels.beside import Standing
+from monitor.backfill.labels.sieve import Kept
 
 
 class Destination(Protocol):

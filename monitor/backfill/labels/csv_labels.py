@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from monitor.backfill.column import REQUIRED, resolve
-from monitor.backfill.label_file import LabelRow, size
+from monitor.backfill.labels.column import REQUIRED, resolve
+from monitor.backfill.labels.label_file import LabelRow, size
 from monitor.errors import SourceError
 from monitor.events.contract import MAX_RECORD_BYTES
 

@@ -12,10 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from monitor.backfill.moves import Change
-from monitor.backfill.run import Outcome
-from monitor.backfill.tally import Tally
-from monitor.backfill.way import Way
+from monitor.backfill.labels.moves import Change
+from monitor.backfill.labels.run import Outcome
+from monitor.backfill.labels.tally import Tally
+from monitor.backfill.labels.way import Way
 from monitor.duration import format_duration
 
 _WIDTH = 140

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from monitor.app import new_worker, nothing, quarantine_sink
-from monitor.backfill.beside import Standing
-from monitor.backfill.sieve import Kept
+from monitor.backfill.labels.beside import Standing
+from monitor.backfill.labels.sieve import Kept
 from monitor.clock import SystemClock
 from monitor.config import Config
 from monitor.errors import StateError

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from monitor.backfill.beside import Folder, Standing
-from monitor.backfill.sieve import Kept
+from monitor.backfill.labels.beside import Folder, Standing
+from monitor.backfill.labels.sieve import Kept
 from monitor.errors import SourceError
 from monitor.export.quarantine_file import missing_bytes
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from monitor.backfill.column import resolve
-from monitor.backfill.label_file import LabelRow, size
+from monitor.backfill.labels.column import resolve
+from monitor.backfill.labels.label_file import LabelRow, size
 from monitor.errors import SourceError
 
 try:

@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.backfill.labels.command import run
-from monitor.backfill.labels.moves import MOST_MOMENTS, moments, values
+from monitor.backfill.labels.moves import MOST_MOMENTS, moments
 from monitor.config_file import load_config
 from monitor.pipeline.account import Account
 from monitor.pipeline.configured import exported_metrics, settings_of
 from monitor.pipeline.digest import digest, dump
+from monitor.pipeline.revisions.moves import whole_values
 from monitor.pipeline.sweep import Question, sweep
 from monitor.request.files import engine_of_files
 from monitor.request.state import opened_shards, opened_stores
@@ -166,7 +167,7 @@ def at_moments(folder: Path, config: Path, name: str, change: Mapping[str, Any])
     question = Question(model, version, window, exported_metrics(parsed), settings_of(parsed), {})
     at_ms = [change["first_at_ms"] + number * change["step_ms"] for number in range(change["moments"])]
     with opened_shards(str(folder / "state")) as shards:
-        return [values(moment.blocks) for one in at_ms for moment in sweep(shards, question, [one])]
+        return [whole_values(moment.blocks) for one in at_ms for moment in sweep(shards, question, [one])]
 
 
 def largest(change: Mapping[str, Any], before: Values, after: Values) -> dict[str, Any]:
@@ -179,7 +180,7 @@ def largest(change: Mapping[str, Any], before: Values, after: Values) -> dict[st
             continue
         numbers = [row for row in moved if row[0] is not None and row[1] is not None]
         old, new, number = max(numbers, key=lambda row: (abs((row[1] or 0) - (row[0] or 0)), -row[2])) if numbers else moved[0]
-        found[metric] = {"at_ms": change["first_at_ms"] + number * change["step_ms"], "before": old, "after": new}
+        found[metric] = {"at_ms": change["first_at_ms"] + number * change["step_ms"], "old": old, "new": new}
     return found
 
 

@@ -189,10 +189,13 @@ def test_an_entry_says_what_windows_were_what_they_are_and_by_which_records() ->
         moved = differences(before, after, entry.version)
         for move in entry.moves:
             assert (move.old, move.new) == moved[move.window, move.at_ms, move.metric]
-        largest = {
-            metric.name: max((distance(pair) for at, pair in moved.items() if at[2] == metric.name), default=0) for metric in WATCHED
-        }
-        assert {move.metric: distance((move.old, move.new)) for move in entry.moves} == {name: far for name, far in largest.items() if far}
+        largest: dict[str, float] = {}
+        for (_, _, name), pair in moved.items():
+            size = -1.0 if None in pair else distance(pair)
+            largest[name] = max(size, largest.get(name, -1.0))
+        told = {move.metric: -1.0 if None in (move.old, move.new) else distance((move.old, move.new)) for move in entry.moves}
+        assert told == largest
+        assert {"completeness", "accuracy", "overconfidence", "ece", "brier", "nll", "csr"} <= set(told)
         far = {(window, at_ms) for (window, at_ms, _), pair in moved.items() if distance(pair) > 0.02}
         assert {(window, at_ms) for window, found in entry.moved.items() for at_ms in moments_of(found)} == far
         assert {window for window, _ in far} == {"24h", "6h"}

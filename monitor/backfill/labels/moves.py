@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,11 +9,11 @@ import numpy as np
 
 from monitor.config import Config
 from monitor.duration import HOUR_MS
-from monitor.metrics.evaluation import Block
-from monitor.metrics.metric import Subject
 from monitor.names import ALL_VALUE
 from monitor.pipeline.configured import exported_metrics, settings_of
 from monitor.pipeline.report import whole_cells
+from monitor.pipeline.revisions.journal import Move
+from monitor.pipeline.revisions.moves import WHOLE, largest, moves_between
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.sweep import Question, sweep
 from monitor.statistics.pane import HOUR, PaneSums, merge
@@ -24,7 +23,6 @@ from monitor.windows.running import WindowSpec
 MOST_MOMENTS = 240
 """Moments that are looked at of a version; of more than that every second, third, ... hour."""
 
-_WHOLE = (Subject.SERIES, Subject.VERSION, Subject.POSITIVE, Subject.COMPARISON)
 _LABELLED = ALL.scalar("labelled")
 
 
@@ -35,23 +33,6 @@ class Coverage:
     predictions: int
     labelled_before: int
     labelled_after: int
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """The largest move of a metric of a version.
-
-    Attributes:
-        metric: Its name.
-        at_ms: The moment that the window is seen from.
-        before: None where it was undefined at that moment; then it was at every moment at which it is defined now.
-        after: None where it is undefined now.
-    """
-
-    metric: str
-    at_ms: int
-    before: float | None
-    after: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +59,14 @@ def changes(config: Config, before: Sequence[Shard], after: Sequence[Shard]) -> 
         CalmonError: The panes are not kept, or sums could overflow.
     """
     window = longest_window(config)
-    metrics = [metric for metric in exported_metrics(config) if metric.subject in _WHOLE]
+    metrics = [metric for metric in exported_metrics(config) if metric.subject in WHOLE]
     touched = touched_hours(before, after)
     coverage = _coverage(before, after)
     found = {}
     for model, version in sorted(touched):
         at = moments(window, *touched[model, version])
         question = Question(model, version, window, metrics, settings_of(config), {})
-        largest: dict[str, Move] = {}
-        for old, new in zip(sweep(before, question, at), sweep(after, question, at), strict=True):
-            _compare(old.at_ms, values(old.blocks), values(new.blocks), largest)
-        moves = [largest[name] for name in sorted(largest)]
+        moves = largest(moves_between(window.name, sweep(before, question, at), sweep(after, question, at)))
         found[model, version] = Change(window, at, coverage[model, version], moves)
     return found
 
@@ -121,29 +99,6 @@ def touched_hours(before: Sequence[Shard], after: Sequence[Shard]) -> dict[tuple
                 low, high = touched.get((key.model, key.version), (pane, pane))
                 touched[key.model, key.version] = (min(low, pane), max(high, pane))
     return touched
-
-
-def values(blocks: Sequence[Block]) -> dict[str, float]:
-    """Metrics of everything of a version, by name; undefined ones are left out."""
-    found: dict[str, float] = {}
-    for block in blocks:
-        if block.subject in _WHOLE:
-            for row, key in enumerate(block.keys):
-                if key.segment == ALL_VALUE:
-                    found |= {metric.name: float(column[row]) for metric, column in block.values.items() if not math.isnan(column[row])}
-    return found
-
-
-def _compare(at_ms: int, old: dict[str, float], new: dict[str, float], largest: dict[str, Move]) -> None:
-    for name in old.keys() | new.keys():
-        move = Move(name, at_ms, old.get(name), new.get(name))
-        if move.before != move.after and (name not in largest or _size(move) > _size(largest[name])):
-            largest[name] = move
-
-
-def _size(move: Move) -> float:
-    """How far a metric moves; less than any distance where it becomes defined or undefined."""
-    return -1.0 if move.before is None or move.after is None else abs(move.after - move.before)
 
 
 def _coverage(before: Sequence[Shard], after: Sequence[Shard]) -> dict[tuple[str, str], Coverage]:

@@ -77,7 +77,7 @@ def _change(change: Change) -> dict[str, Any]:
         "first_at_ms": change.at_ms.start,
         "step_ms": change.at_ms.step,
         "moments": len(change.at_ms),
-        "largest_moves": {move.metric: {"at_ms": move.at_ms, "before": move.before, "after": move.after} for move in change.moves},
+        "largest_moves": {move.metric: {"at_ms": move.at_ms, "old": move.old, "new": move.new} for move in change.moves},
     }
 
 
@@ -127,5 +127,5 @@ def _print_change(console: Console, name: str, change: Change) -> None:
     table = Table("largest move of", "at", "before", "after")
     for move in change.moves:
         at = datetime.fromtimestamp(move.at_ms / 1000, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
-        table.add_row(move.metric, at, *("-" if value is None else f"{value:.6g}" for value in (move.before, move.after)))
+        table.add_row(move.metric, at, *("-" if value is None else f"{value:.6g}" for value in (move.old, move.new)))
     console.print(table)

@@ -7,10 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from monitor.duration import HOUR_MS
 from monitor.metrics.catalogue import CATALOGUE
+from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Metric, Subject
 from monitor.names import ALL_VALUE
 from monitor.pipeline.revisions.journal import Move
 from monitor.pipeline.sweep import Moment
+
+WHOLE = (Subject.SERIES, Subject.VERSION, Subject.POSITIVE, Subject.COMPARISON)
+"""Subjects with one value of a version as a whole."""
 
 WATCHED: Sequence[Metric] = tuple(
     metric
@@ -30,17 +34,17 @@ WATCHED: Sequence[Metric] = tuple(
         "selective_risk",
     )
 )
-"""Metrics whose moves are told, of the whole version."""
+"""Metrics whose moves the journal tells."""
 
 
 def moves_between(window: str, before: Iterable[Moment], after: Iterable[Moment]) -> Iterator[Move]:
-    """Every move of a watched metric at every moment; the moments of both are the same."""
+    """Every move of every metric of the whole version, at every moment; the moments of both are the same."""
     for old, new in zip(before, after, strict=True):
-        old_values, new_values = _values(old), _values(new)
-        for metric in WATCHED:
-            one, other = old_values.get(metric.name), new_values.get(metric.name)
+        old_values, new_values = whole_values(old.blocks), whole_values(new.blocks)
+        for name in sorted(old_values.keys() | new_values.keys()):
+            one, other = old_values.get(name), new_values.get(name)
             if one != other:
-                yield Move(metric.name, window, old.at_ms, one, other)
+                yield Move(name, window, old.at_ms, one, other)
 
 
 def distance(move: Move) -> float:
@@ -49,12 +53,23 @@ def distance(move: Move) -> float:
 
 
 def largest(moves: Iterable[Move]) -> list[Move]:
-    """The largest move of each metric, the earliest of equal ones, metrics in the catalogue's order."""
+    """The largest move of each metric, the earliest of equal ones; that it became defined or undefined, only if it did nothing else."""
     found: dict[str, Move] = {}
     for move in moves:
-        if move.metric not in found or distance(move) > distance(found[move.metric]):
+        if move.metric not in found or _told(move) > _told(found[move.metric]):
             found[move.metric] = move
-    return [found[metric.name] for metric in WATCHED if metric.name in found]
+    return [found[name] for name in sorted(found)]
+
+
+def whole_values(blocks: Sequence[Block]) -> dict[str, float]:
+    """Metrics of everything of a version, by name; undefined ones are left out."""
+    found: dict[str, float] = {}
+    for block in blocks:
+        if block.subject in WHOLE:
+            for row, key in enumerate(block.keys):
+                if key.segment == ALL_VALUE:
+                    found |= {metric.name: float(column[row]) for metric, column in block.values.items() if not math.isnan(column[row])}
+    return found
 
 
 def runs(moments: Iterable[int]) -> list[tuple[int, int]]:
@@ -73,12 +88,6 @@ def moments_of(found: Iterable[tuple[int, int]]) -> list[int]:
     return [at_ms for first, last in found for at_ms in range(first, last + 1, HOUR_MS)]
 
 
-def _values(moment: Moment) -> dict[str, float | None]:
-    """Watched metrics of the whole version that are defined."""
-    found: dict[str, float | None] = {}
-    for block in moment.blocks:
-        for row, key in enumerate(block.keys):
-            if key.segment == ALL_VALUE:
-                values = {metric.name: float(block.values[metric][row]) for metric in WATCHED if metric in block.values}
-                found |= {name: value for name, value in values.items() if not math.isnan(value)}
-    return found
+def _told(move: Move) -> float:
+    """How much there is to tell of a move: less than of any distance where there is none."""
+    return -1.0 if move.old is None or move.new is None else abs(move.new - move.old)

@@ -21,10 +21,11 @@ class Front:
         url: The Prometheus behind it.
         faults: What happens to each write in turn, by name or as a status to answer; later ones pass.
         authorization: Header without which it answers 401.
+        retry_after: Header that its answers carry, if any.
 
     Attributes:
         writes: Writes that have come.
-        pauses: `Retry-After` that refusals carry.
+        stalled: Whether it says nothing to one of them now.
     """
 
     def __init__(self, url: str, faults: Iterable[str | int] = (), authorization: str = "", retry_after: str = "") -> None:

@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from monitor.clock import Clock
 from monitor.config import Config
 from monitor.config_kafka import KafkaConfig
+from monitor.config_revisions import RevisionsConfig
 from monitor.errors import StateError
 from monitor.events.decode import Decoder
 from monitor.events.record import HeadTable
 from monitor.evidence.standing import Evidence
+from monitor.export.prometheus_http import Credentials
+from monitor.export.publisher import Publisher
 from monitor.export.quarantine_file import FileSink
 from monitor.export.quarantine_sink import Sink
 from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
 from monitor.kafka_options import client_options
-from monitor.pipeline.configured import evidence_rules, exported_metrics, layouts_of, references_of, settings_of, window_specs
+from monitor.pipeline.configured import (
+    evidence_rules,
+    exported_metrics,
+    layouts_of,
+    references_of,
+    revision_rules,
+    settings_of,
+    window_specs,
+)
 from monitor.pipeline.evidence.book import Book
 from monitor.pipeline.evidence.tracker import Tracker
 from monitor.pipeline.processor import Processor
 from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.references import ConfiguredReferences
+from monitor.pipeline.revisions.journal import Journal
+from monitor.pipeline.revisions.publishing import Publishing
+from monitor.pipeline.revisions.reviser import Reviser
 from monitor.pipeline.runner import Runner
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.tick import Evaluator
 from monitor.pipeline.upkeep import Upkeep
 from monitor.pipeline.worker import Worker
+from monitor.prometheus_address import parse_address
+from monitor.secret_file import read_secret
 from monitor.sources.kafka import KafkaSource
 from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.ndjson import NdjsonSource
@@ -64,6 +81,8 @@ class Engine:
         evaluator: Evaluates them together.
         references: What drift is told from.
         tracker: Keeps the evidence; None if ticks do not look at it.
+        reviser: Notes what changes after it has entered the evidence; None without a tracker.
+        publishing: Tells Prometheus of windows that have moved; None where nobody is to be told.
 
     Raises:
         CalmonError: The state or the quarantine cannot be used.
@@ -87,6 +106,7 @@ class Engine:
         self._layout_of = layouts_of(config)
         self.source = _source(config, accept_loss) if source is None else source
         self.shards: list[Shard] = []
+        self.tracker: Tracker | None = None
         self.runner = Runner(self.source, self._new_worker, clock)
         for name in self._known_shards():
             self.runner.worker(name)
@@ -94,7 +114,10 @@ class Engine:
         store_at = Path(config.state.directory if references_at is None else references_at)
         self.references = ConfiguredReferences(References(store_at), references_of(config), settings)
         self._book_store: StateStore | None = None
-        self.tracker = self._new_tracker() if weigh else None
+        self.reviser: Reviser | None = None
+        self.publishing: Publishing | None = None
+        if weigh:
+            self._judge()
         self.evaluator = Evaluator(self.shards, clock, settings, exported_metrics(config), self.references, self._weigh)
 
     @property
@@ -139,15 +162,23 @@ class Engine:
             )
         return [part.name.removeprefix(_SHARD_PREFIX) for part in parts]
 
-    def _new_tracker(self) -> Tracker:
-        """The evidence of all shards; its book is in the one shard's store, else in one of its own beside them."""
+    def _judge(self) -> None:
+        """Begin with evidence and revisions of all shards; both are kept in the one shard's store, else in one of their own beside them."""
         kafka = self._config.source.kafka
         if kafka is None or kafka.shards == "one":
-            book = Book(self.shard.store)
+            store = self.shard.store
         else:
-            self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
-            book = Book(self._book_store)
-        return Tracker(self.shards, book, evidence_rules(self._config), self._reached)
+            store = self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
+        self.tracker = Tracker(self.shards, Book(store), evidence_rules(self._config), self._reached)
+        rules = revision_rules(self._config)
+        self.reviser = Reviser(self._named_shards, Journal(store), rules, self._reached)
+        address = self._config.revisions.prometheus
+        if address is not None:
+            connect = partial(_publisher, address, self._config.revisions)
+            self.publishing = Publishing(self.reviser, rules.windows, exported_metrics(self._config), connect)
+
+    def _named_shards(self) -> dict[str, Shard]:
+        return {name: worker.shard for name, worker in self.runner.workers.copy().items()}
 
     def _weigh(self, now_ms: int) -> Evidence:
         return Evidence() if self.tracker is None else self.tracker.tick(now_ms, self.runner.known_ms)
@@ -159,15 +190,40 @@ class Engine:
             directory /= _SHARD_PREFIX + name
         store = RocksStore(directory) if self._store is None else self._store
         shard = Shard(store, self._layout_of, window_specs(config.windows))
-        heads = HeadTable()
+        outbox = Outbox(shard, quarantine_sink(config, directory, name))
         horizon = Horizon(config.state.horizon_ms)
-        history_ms = None if config.state.horizon_ms is None else config.state.history_ms
-        outbox = Outbox(shard, _sink(config, directory, name))
-        decoder = Decoder(lambda model: config.model(model).classes, heads)
-        processor = Processor(shard, decoder, heads, horizon, outbox, self._reached)
-        upkeep = Upkeep(shard, heads, horizon, history_ms, self._clock, lambda: self.source.live_partitions(name), self._reached)
         self.shards.append(shard)
-        return Worker(shard, processor, upkeep, outbox)
+        if self.tracker is not None:
+            self.tracker.join(shard)
+        return new_worker(config, shard, outbox, horizon, self._clock, lambda: self.source.live_partitions(name), self._reached)
+
+
+def new_worker(
+    config: Config,
+    shard: Shard,
+    outbox: Outbox,
+    horizon: Horizon,
+    clock: Clock,
+    live_partitions: Callable[[], frozenset[str]],
+    reached: Callable[[str], None] = nothing,
+) -> Worker:
+    """What takes the batches of a shard in, as configured.
+
+    Args:
+        config: Models, and how long history is kept.
+        shard: The state.
+        outbox: Takes its refused records.
+        horizon: The waiting rules.
+        clock: What windows are moved to.
+        live_partitions: Partitions of the shard that may still deliver.
+        reached: Told at each point of a checkpoint.
+    """
+    heads = HeadTable()
+    decoder = Decoder(lambda model: config.model(model).classes, heads)
+    processor = Processor(shard, decoder, heads, horizon, outbox, reached)
+    history_ms = None if config.state.horizon_ms is None else config.state.history_ms
+    upkeep = Upkeep(shard, heads, horizon, history_ms, clock, live_partitions, reached)
+    return Worker(shard, processor, upkeep, outbox)
 
 
 def _source(config: Config, accept_loss: bool) -> Source:
@@ -197,7 +253,21 @@ def kafka_settings(kafka: KafkaConfig, accept_loss: bool) -> KafkaSettings:
     )
 
 
-def _sink(config: Config, directory: Path, shard: str) -> Sink:
+def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:
+    """A publisher with credentials as they are in their files now.
+
+    Raises:
+        ConfigError: A file cannot be used.
+    """
+    credentials = None
+    if revisions.bearer_token_file is not None:
+        credentials = Credentials.bearer(read_secret("revisions.bearer_token_file", revisions.bearer_token_file))
+    elif revisions.username is not None and revisions.password_file is not None:
+        credentials = Credentials.basic(revisions.username, read_secret("revisions.password_file", revisions.password_file))
+    return Publisher(parse_address(address), credentials)
+
+
+def quarantine_sink(config: Config, directory: Path, shard: str) -> Sink:
     """Where a shard's refused records go: the topic, else a file; each shard has a file of its own."""
     kafka = config.source.kafka
     if kafka is not None and config.quarantine.topic is not None:

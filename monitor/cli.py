@@ -15,8 +15,9 @@ from types import FrameType
 from monitor import __version__, commands
 from monitor.backfill import options as backfill_options
 from monitor.errors import CalmonError
+from monitor.history import options as history_options
 from monitor.request import options as request_options
-from monitor.request.options import Parsers
+from monitor.request.options import Parsers, Stoppable
 from monitor.service import Service
 from monitor.sources.kafka_log import RepeatFilter
 
@@ -77,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_state(commands_parser)
     request_options.add_reference(commands_parser)
     request_options.add_recommend(commands_parser)
-    backfill_options.add_backfill(commands_parser, until_signal)
+    history_options.add_history(commands_parser)
+    backfill_options.add_backfill(commands_parser, stoppable)
     return parser
 
 
@@ -169,7 +171,7 @@ def _add_produce(parsers: Parsers[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="of the batches; default: none"
     )
-    parser.set_defaults(run=until_signal(commands.produce))
+    parser.set_defaults(run=stoppable(commands.produce))
 
 
 def _add_rules(parsers: Parsers[argparse.ArgumentParser]) -> None:
@@ -198,7 +200,8 @@ def _add_state(parsers: Parsers[argparse.ArgumentParser]) -> None:
     digest = actions.add_parser(
         "digest",
         help="print the digest of the exact sums",
-        description="Print the sha256 of the canonical dump of a stopped service's hour panes. Equal digests mean equal sums, bit for bit.",
+        description="Print the sha256 of the canonical dump of the hour panes of a service's state, which may be running: then of its last "
+        "checkpoint. Equal digests mean equal sums, bit for bit.",
     )
     digest.add_argument("directory", metavar="DIR")
     digest.set_defaults(run=lambda options: _print(commands.state_digest(options.directory)))
@@ -280,20 +283,15 @@ def show_demo(options: argparse.Namespace) -> int:
     return 0
 
 
-def until_signal(run: Callable[[argparse.Namespace, Callable[[], bool]], tuple[str, int]]) -> Callable[[argparse.Namespace], int]:
-    """Make a command of one that ends by itself, or early when a signal asks for it.
+def stoppable(work: Stoppable) -> Callable[[argparse.Namespace], int]:
+    """A command of work that the first signal asks to end, and that the second one ends at once."""
 
-    Args:
-        run: Is told whether to end early; returns what to print, and the exit code.
-    """
-
-    def command(options: argparse.Namespace) -> int:
+    def run(options: argparse.Namespace) -> int:
         signals = _Signals(signal.SIGINT, signal.SIGTERM)
-        text, code = run(options, lambda: signals.received)
-        _print(text)
-        return code
+        text, code = work(options, lambda: signals.received)
+        return _print(text) or code
 
-    return command
+    return run
 
 
 if __name__ == "__main__":

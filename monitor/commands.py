@@ -28,7 +28,7 @@ from monitor.metrics.metric import Subject
 from monitor.metrics.reference import reference
 from monitor.pipeline.configured import exported_metrics, settings_of
 from monitor.pipeline.digest import digest, dump
-from monitor.pipeline.report import account_report, models_report, whole_blocks
+from monitor.pipeline.report import account_report, models_report, report_blocks
 from monitor.request.files import engine_of_files
 from monitor.request.moment import moment
 from monitor.request.reference import check_references
@@ -80,7 +80,7 @@ def evaluate_files(options: argparse.Namespace) -> int:
     window, at_ms = moment(options.at, options.window)
     base = load_config(options.config) if options.config else Config()
     with engine_of_files(base, options.files, window, at_ms) as engine:
-        blocks = whole_blocks([engine.shard], settings_of(base), engine.references) if window is None else _window_blocks(engine)
+        blocks = report_blocks([engine.shard], settings_of(base), engine.references, window, at_ms)
         report = {
             "account": account_report(engine.shard.account),
             "models": models_report(blocks),
@@ -206,11 +206,6 @@ def _write_dump(engine: Engine, path: str) -> None:
             file.writelines(dump([engine.shard]))
     except OSError as error:
         raise CalmonError(f"cannot write the dump {path}: {error.strerror or error}") from error
-
-
-def _window_blocks(engine: Engine) -> Sequence[Block]:
-    windows = engine.evaluator.tick().windows
-    return windows[0].blocks
 
 
 def _basis(engine: Engine, options: argparse.Namespace, blocks: Sequence[Block]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretSt
 
 from monitor.config_kafka import KafkaConfig, Topic
 from monitor.config_model import CostsConfig, ModelConfig
+from monitor.config_revisions import RevisionsConfig
 from monitor.config_value import (
     Count,
     DurationMs,
@@ -185,6 +186,7 @@ class Config(Section):
     windows: tuple[WindowConfig, ...] = Field(default_factory=_default_windows, validate_default=True)
     evaluation: Annotated[EvaluationConfig, BeforeValidator(empty_if_null)] = EvaluationConfig()
     evidence: Annotated[EvidenceConfig, BeforeValidator(empty_if_null)] = EvidenceConfig()
+    revisions: Annotated[RevisionsConfig, BeforeValidator(empty_if_null)] = RevisionsConfig()
     quarantine: Annotated[QuarantineConfig, BeforeValidator(empty_if_null)] = QuarantineConfig()
     http: Annotated[HttpConfig, BeforeValidator(empty_if_null)] = HttpConfig()
     defaults: ModelEntry = ModelConfig()
@@ -243,6 +245,7 @@ SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "windows": WindowConfig,
     "evaluation": EvaluationConfig,
     "evidence": EvidenceConfig,
+    "revisions": RevisionsConfig,
     "quarantine": QuarantineConfig,
     "http": HttpConfig,
     "defaults": ModelConfig,

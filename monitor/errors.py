@@ -27,6 +27,10 @@ class StateError(CalmonError):
     """A state directory that is corrupt, foreign, newer, locked or of another layout; it is never deleted."""
 
 
+class StateInUseError(StateError):
+    """A state that another process has open for writing."""
+
+
 class SourceError(CalmonError):
     """An input that cannot be read or that no longer matches the stored position."""
 

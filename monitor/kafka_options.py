@@ -9,17 +9,7 @@ from pydantic import SecretStr
 
 from monitor.config_kafka import KafkaConfig
 from monitor.errors import ConfigError
-
-ORIGIN = "configuration"
-
-
-class HiddenText(str):
-    """A secret as kafka-python wants it, a plain text; its representation does not show it."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'...'"
+from monitor.secret_file import ORIGIN, HiddenText, file_fault, read_secret
 
 
 class TokenFile(AbstractTokenProvider):  # type: ignore[misc] # kafka-python ships no types
@@ -43,7 +33,7 @@ class TokenFile(AbstractTokenProvider):  # type: ignore[misc] # kafka-python shi
         Raises:
             ConfigError: The file cannot be read, or holds none.
         """
-        return read_secret("sasl_token_file", self._path)
+        return read_secret("source.kafka.sasl_token_file", self._path)
 
 
 def client_options(kafka: KafkaConfig) -> dict[str, object]:
@@ -80,23 +70,6 @@ def client_options(kafka: KafkaConfig) -> dict[str, object]:
     return options
 
 
-def read_secret(key: str, path: str) -> HiddenText:
-    """Read a secret from the file that a key of `source.kafka` names, without the line end at its end.
-
-    Raises:
-        ConfigError: The file cannot be read, is empty, or holds more than a line.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:
-        raise _fault(key, path, "is no UTF-8 text") from None
-    except OSError as error:
-        raise _fault(key, path, f"cannot be read: {error.strerror or error}") from None
-    if not text or not text.isprintable():
-        raise _fault(key, path, "is empty" if not text else "holds more than one line of text")
-    return HiddenText(text)
-
-
 def _login(kafka: KafkaConfig) -> dict[str, object]:
     if kafka.sasl_token_file is not None:
         return {"sasl_mechanism": kafka.sasl_mechanism, "sasl_oauth_token_provider": TokenFile(kafka.sasl_token_file)}
@@ -112,7 +85,7 @@ def _login(kafka: KafkaConfig) -> dict[str, object]:
 def _secret(given: SecretStr | None, key: str, path: str | None) -> HiddenText | None:
     if given is not None:
         return HiddenText(given.get_secret_value())
-    return None if path is None else read_secret(key, path)
+    return None if path is None else read_secret(f"source.kafka.{key}", path)
 
 
 def _unreadable(key: str, path: str) -> list[str]:
@@ -120,8 +93,4 @@ def _unreadable(key: str, path: str) -> list[str]:
         with Path(path).open("rb"):
             return []
     except OSError as error:
-        return _fault(key, path, f"cannot be read: {error.strerror or error}").faults
-
-
-def _fault(key: str, path: str, problem: str) -> ConfigError:
-    return ConfigError([f"source.kafka.{key}: the file {path} {problem}"], ORIGIN)
+        return file_fault(f"source.kafka.{key}", path, f"cannot be read: {error.strerror or error}").faults

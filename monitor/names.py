@@ -2,6 +2,15 @@
 
 PREFIX = "calmon_"
 
+BACKFILL_PREFIX = f"{PREFIX}backfill_"
+"""Prefix of what is known now of past moments; the rest of the name is the live gauge's."""
+
+REVISION_LABEL = "revision"
+"""Which writing of the past a backfilled sample is of."""
+
+REVISIONS = range(1, 9)
+"""Values of it: few, for each is a series of its own."""
+
 ALL_VALUE = "all"
 """Segment and value of the series that holds every prediction."""
 

@@ -35,6 +35,7 @@ class Service:
         self._state_directory = config.state.directory
         self._configured = surroundings(config)
         self._tick_s = config.evaluation.tick_ms / 1000
+        self._revise_s = config.revisions.every_ms / 1000
         self._rendered: Rendered = render_snapshot(engine.evaluator.snapshot)
         self._stop = threading.Event()
         self._open = False
@@ -94,6 +95,14 @@ class Service:
             max_instances=1,
             coalesce=True,
         )
+        self._scheduler.add_job(
+            lambda: self._guard(self._revise),
+            "interval",
+            seconds=self._revise_s,
+            misfire_grace_time=None,
+            max_instances=1,
+            coalesce=True,
+        )
         self._scheduler.start()
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -130,8 +139,15 @@ class Service:
     def _tick(self) -> None:
         waiting = sum(outbox.waiting for outbox in self._engine.outboxes())
         snapshot, status = self._engine.evaluator.tick(), self._engine.source.status()
-        self._rendered = render_snapshot(snapshot, status, waiting, self._surroundings())
+        journal = None if self._engine.reviser is None else self._engine.reviser.journal
+        self._rendered = render_snapshot(snapshot, status, waiting, self._surroundings(), journal)
         self._ticked = True
+
+    def _revise(self) -> None:
+        if self._engine.reviser is not None:
+            self._engine.reviser.run(self.snapshot.now_ms)
+        if self._engine.publishing is not None:
+            self._engine.publishing.run()
 
     def _surroundings(self) -> Surroundings:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from monitor.metrics.catalogue import exported
 from monitor.metrics.metric import Metric, Subject
-from monitor.names import PREFIX
+from monitor.names import BACKFILL_PREFIX, PREFIX, REVISION_LABEL
 
 EXTRA_FAMILIES = ("costs", "comparison", "reliability", "classes", "ranks", "ood_ranks", "group_tests")
 """Families that the dashboards show and that are off by default: for `evaluation.families`."""
@@ -60,6 +60,13 @@ def of_version(gauge: str, window: str = "$window", offset: str = "") -> str:
     metric(gauge)
     moved = f" offset {offset}" if offset else ""
     return f'max({PREFIX}{gauge}{{{ONE_VERSION},window="{window}",{WHOLE}}}{moved})'
+
+
+def of_backfill(gauge: str) -> str:
+    """What was written back of a gauge of the version in the window, by revision: each sample once, never carried on."""
+    metric(gauge)
+    samples = f'{BACKFILL_PREFIX}{gauge}{{{ONE_VERSION},window="$window",{WHOLE}}}[$__interval]'
+    return f"max by ({REVISION_LABEL}) (last_over_time({samples}))"
 
 
 def of_bins(gauge: str) -> str:

@@ -13,6 +13,7 @@ from grafana.generate.query import (
     described,
     metric,
     of_attribute,
+    of_backfill,
     of_bins,
     of_classes,
     of_group_values,
@@ -37,6 +38,7 @@ def version() -> dashboard.Dashboard:
         "Calibration over time": _calibration(),
         "Evidence: what may raise an alarm": _evidence(),
         "Maturity: as known then, and as known now": _then_and_now(),
+        "Backfill: the window as it was shown, and as it is known now": _backfill(),
         "Against the version before it, on the same window": _comparison(),
         "Against the reference, if the model has one": _drift(),
         "Selection: risk and coverage": _selection(),
@@ -165,6 +167,24 @@ def _then_and_now() -> Iterator[_Panel]:
         [*quantiles, Query(lag, "window ended", dashed=True)],
         "s",
     )
+
+
+def _backfill() -> Iterator[_Panel]:
+    text = (
+        "Both speak of the same predictions at the same time: the line is what the window showed then, the points are what `calmon "
+        "backfill` wrote of it later, each at the moment that it is of. Of several revisions the highest one is what is known now. "
+        "Without points nothing has been written back."
+    )
+    for gauge, title in {
+        "completeness_ratio": "Share with a label",
+        "accuracy_ratio": "Accuracy",
+        "overconfidence": "Overconfidence",
+        "ece_ratio": "ECE",
+        "csr": "CSR",
+        "selective_risk_ratio": "Selective risk",
+    }.items():
+        queries = [Query(of_version(gauge), "as shown then", dashed=True), Query(of_backfill(gauge), "as known now, revision {{revision}}")]
+        yield course(f"{title}: shown then, known now", f"{text}\n\n{described([gauge])}", queries, unit(metric(gauge).unit))
 
 
 def _comparison() -> Iterator[_Panel]:

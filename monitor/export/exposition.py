@@ -6,8 +6,7 @@ snapshot and rendered by its text encoder, which knows the format's escaping and
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,11 +15,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from monitor import __version__
+from monitor.export.series import defined_values
 from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Subject
-from monitor.names import ALL_VALUE, PREFIX
-from monitor.statistics.fixed_point import F64, I64
+from monitor.names import PREFIX
 
 
 class _Families(Collector):
@@ -47,9 +46,14 @@ class NamedWindow(Protocol):
 
 def render(families: Sequence[Metric]) -> bytes:
     """Text format 0.0.4 of the families, in their order."""
+    return generate_latest(registry_of(families))
+
+
+def registry_of(families: Sequence[Metric]) -> CollectorRegistry:
+    """Families as what prometheus-client renders."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families(families))
-    return generate_latest(registry)
+    return registry
 
 
 def series_families(windows: Sequence[NamedWindow]) -> list[Metric]:
@@ -60,10 +64,8 @@ def series_families(windows: Sequence[NamedWindow]) -> list[Metric]:
             continue
         family = GaugeMetricFamily(PREFIX + metric.gauge, metric.help, labels=metric.subject.labels)
         for window in windows:
-            for block in window.blocks:
-                if metric in block.values:
-                    add = _add_bins if block.subject is Subject.BIN else _add_values
-                    add(family, window.name, block, block.values[metric])
+            for labels, value in defined_values(metric, window.name, window.blocks):
+                family.add_metric(labels, value)
         if family.samples:
             families.append(family)
     return families
@@ -105,30 +107,3 @@ def histogram(
 def build_info() -> Metric:
     """Which calmon this is."""
     return InfoMetricFamily(PREFIX + "build", "The running version.", value={"version": __version__})
-
-
-def bin_names(edges: F64) -> list[str]:
-    """Values of the `bin` label: LO-HI, edges to six digits."""
-    return [f"{low:.6g}-{high:.6g}" for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
-
-
-def _labels(window: str, block: Block) -> Iterator[list[str]]:
-    for key in block.keys:
-        if block.subject in (Subject.CLASS, Subject.OWN):
-            yield [key.model, key.version, window, ALL_VALUE, ALL_VALUE, key.value]
-        else:
-            yield [key.model, key.version, window, key.segment, key.value]
-
-
-def _add_values(family: GaugeMetricFamily, window: str, block: Block, values: F64 | I64) -> None:
-    for labels, value in zip(_labels(window, block), values.tolist(), strict=True):
-        if not math.isnan(value):
-            family.add_metric(labels, value)
-
-
-def _add_bins(family: GaugeMetricFamily, window: str, block: Block, values: F64 | I64) -> None:
-    names = bin_names(block.edges)
-    for labels, row in zip(_labels(window, block), values.tolist(), strict=True):
-        for name, value in zip(names, row, strict=True):
-            if not math.isnan(value):
-                family.add_metric([*labels, name], value)

@@ -21,9 +21,11 @@ class Horizon:
 
     Attributes:
         horizon_ms: How long a prediction waits for its label, or None for ever.
+        expires: Whether anything goes, and records that are too old for what is gone are refused; not while labels are backfilled.
     """
 
     horizon_ms: int | None
+    expires: bool = True
 
     @property
     def earliest_ms(self) -> int:
@@ -41,7 +43,7 @@ class Horizon:
         Stored entries older than this decide no outcome any more: whether they are still there depends on other
         partitions, and must not matter.
         """
-        return _ALWAYS if self.horizon_ms is None else newest_ms - self.horizon_ms - GRACE_MS
+        return _ALWAYS if self.horizon_ms is None or not self.expires else newest_ms - self.horizon_ms - GRACE_MS
 
     def late(self, predicted_at: int, labelled_at: int) -> bool:
         """Whether the label came after the prediction's horizon."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,14 @@ class Block:
     edges: F64
     values: Mapping[Metric, Any]
 
+    def only(self, wanted: Callable[[SeriesKey], bool]) -> Block | None:
+        """The part of it that is of some series; None without any."""
+        rows = [row for row, key in enumerate(self.keys) if wanted(key)]
+        if not rows or len(rows) == len(self.keys):
+            return self if rows else None
+        values = {metric: [found[row] for row in rows] if isinstance(found, list) else found[rows] for metric, found in self.values.items()}
+        return replace(self, keys=[self.keys[row] for row in rows], values=values)
+
 
 def merge_cells(parts: Sequence[tuple[Sequence[SeriesKey], Sequence[I64]]]) -> dict[SeriesKey, I64]:
     """Add up cells by series: of several shards, whose layouts are then the same.
@@ -105,62 +114,109 @@ def fold_groups(
     return kept, folded
 
 
+@dataclass(frozen=True, slots=True)
+class WindowCells:
+    """Sums of one window, and what its versions are compared with.
+
+    Attributes:
+        cells: By series, each with at least one event.
+        previous: By version the one that its model had before.
+        references: By model what drift is told from.
+        version: The version that is asked about, where the cells of others are there only to be compared with; None for all.
+    """
+
+    cells: Mapping[SeriesKey, I64]
+    previous: Mapping[VersionName, str] = field(default_factory=dict)
+    references: Mapping[str, Version] = field(default_factory=dict)
+    version: str | None = None
+
+    def asks(self, key: SeriesKey) -> bool:
+        """Whether a series is asked about."""
+        return self.version in (None, key.version)
+
+
 def evaluate(
-    cells: Mapping[SeriesKey, I64],
+    window: WindowCells,
     layouts: Mapping[str, Layout],
     settings_of: SettingsOf = lambda model: DEFAULT_SETTINGS,
     metrics: Sequence[Metric] = CATALOGUE,
-    previous: Mapping[VersionName, str] | None = None,
-    references: Mapping[str, Version] | None = None,
 ) -> list[Block]:
-    """Metrics of every series.
+    """Metrics of every series of a window.
 
     Args:
-        cells: Cells by series, each with at least one event.
+        window: Its sums.
         layouts: Layouts by fingerprint.
         settings_of: Settings by model.
         metrics: Which ones.
-        previous: By version the one that its model had before.
-        references: By model what drift is told from.
+    """
+    return evaluate_windows([window], layouts, settings_of, metrics)[0]
+
+
+def evaluate_windows(
+    windows: Sequence[WindowCells], layouts: Mapping[str, Layout], settings_of: SettingsOf, metrics: Sequence[Metric]
+) -> list[list[Block]]:
+    """The same for many windows: a call of a metric costs little more for many rows than for one.
+
+    What is said of a series does not depend on what is evaluated beside it, to the last bit.
     """
     wanted: dict[Subject, list[Metric]] = {}
     for metric in metrics:
         wanted.setdefault(metric.subject, []).append(metric)
-    blocks = _series_blocks(cells, layouts, settings_of, wanted)
+    blocks = _series_blocks(windows, layouts, settings_of, wanted)
     if any(subject not in (Subject.SERIES, Subject.BIN) for subject in wanted):
-        found = versions(cells, layouts, settings_of)
-        for key, version in found.items():
-            before = (previous or {}).get((key.model, key.version))
-            known = None if before is None else found.get(key._replace(version=before))
-            blocks += _version_blocks(key, version.beside(known, (references or {}).get(key.model)), wanted)
-        blocks += _group_blocks(found, wanted)
+        asked = []
+        for place, window in enumerate(windows):
+            found = versions(window.cells, layouts, settings_of)
+            asked.append({key: version for key, version in found.items() if window.asks(key)})
+            for key, version in asked[-1].items():
+                before = window.previous.get((key.model, key.version))
+                known = None if before is None else found.get(key._replace(version=before))
+                blocks[place] += _version_blocks(key, version.beside(known, window.references.get(key.model)), wanted)
+        for place, of_groups in enumerate(_group_blocks(asked, wanted)):
+            blocks[place] += of_groups
     return blocks
 
 
 def _series_blocks(
-    cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], settings_of: SettingsOf, wanted: Mapping[Subject, Sequence[Metric]]
-) -> list[Block]:
+    windows: Sequence[WindowCells],
+    layouts: Mapping[str, Layout],
+    settings_of: SettingsOf,
+    wanted: Mapping[Subject, Sequence[Metric]],
+) -> list[list[Block]]:
     """Segment `all` and group values, all versions of a layout at once; equal-mass edges are each series' own."""
-    kinds: dict[tuple[str, bool, Settings], list[SeriesKey]] = {}
-    for key in sorted(cells):
-        if not key.segment.startswith(RESERVED_PREFIX):
-            kinds.setdefault((key.layout, key.segment == ALL_VALUE, settings_of(key.model)), []).append(key)
-    blocks = []
-    for (fingerprint, whole, settings), keys in kinds.items():
+    kinds: dict[tuple[str, bool, Settings], list[tuple[int, SeriesKey]]] = {}
+    for place, window in enumerate(windows):
+        for key in sorted(window.cells):
+            if window.asks(key) and not key.segment.startswith(RESERVED_PREFIX):
+                kinds.setdefault((key.layout, key.segment == ALL_VALUE, settings_of(key.model)), []).append((place, key))
+    blocks: list[list[Block]] = [[] for _ in windows]
+    for (fingerprint, whole, settings), series in kinds.items():
         layout = layouts[fingerprint]
         chosen = [metric for metric in wanted.get(Subject.SERIES, ()) if metric.groups or whole]
-        for rows in [keys] if layout.mass_bins is None else [[key] for key in keys]:
-            sums = _sums(rows, cells, layout, settings)
-            blocks.append(Block(Subject.SERIES, rows, sums.edges, {metric: metric.function(sums) for metric in chosen}))
-            if whole and Subject.BIN in wanted:
-                blocks.append(Block(Subject.BIN, rows, sums.edges, {metric: metric.function(sums) for metric in wanted[Subject.BIN]}))
+        for rows in [series] if layout.mass_bins is None else [[one] for one in series]:
+            sums = _sums([key for _, key in rows], [windows[place].cells[key] for place, key in rows], layout, settings)
+            values = {metric: metric.function(sums) for metric in chosen}
+            bins = {metric: metric.function(sums) for metric in wanted.get(Subject.BIN, ())} if whole else {}
+            for place, keys, part in _by_window(rows):
+                blocks[place].append(Block(Subject.SERIES, keys, sums.edges, {metric: found[part] for metric, found in values.items()}))
+                if bins:
+                    blocks[place].append(Block(Subject.BIN, keys, sums.edges, {metric: found[part] for metric, found in bins.items()}))
     return blocks
 
 
-def _sums(keys: Sequence[SeriesKey], cells: Mapping[SeriesKey, I64], layout: Layout, settings: Settings, edges: F64 | None = None) -> Sums:
+def _by_window(rows: Sequence[tuple[int, SeriesKey]]) -> Iterator[tuple[int, list[SeriesKey], slice]]:
+    """Each window's keys, and where they lie among the rows; the windows ascend."""
+    begin = 0
+    for place, part in groupby(rows, key=itemgetter(0)):
+        keys = [key for _, key in part]
+        yield place, keys, slice(begin, begin + len(keys))
+        begin += len(keys)
+
+
+def _sums(keys: Sequence[SeriesKey], cells: Sequence[I64], layout: Layout, settings: Settings, edges: F64 | None = None) -> Sums:
     """Sums of series of a kind, named after their values."""
     segment = keys[0].shape
-    rows = np.stack([cells[key] for key in keys])
+    rows = np.stack(cells)
     if segment is CLASS:
         edges = np.empty(0)
     elif edges is None and layout.mass_bins is not None:
@@ -188,18 +244,21 @@ def versions(cells: Mapping[SeriesKey, I64], layouts: Mapping[str, Layout], sett
 
 
 def _version(segments: Mapping[str, Sequence[SeriesKey]], cells: Mapping[SeriesKey, I64], layout: Layout, settings: Settings) -> Version:
+    def of(keys: Sequence[SeriesKey], edges: F64 | None = None) -> Sums:
+        return _sums(keys, [cells[key] for key in keys], layout, settings, edges)
+
     def sums(segment: str) -> Sums | None:
         keys = segments.get(segment)
-        return None if keys is None else _sums(keys, cells, layout, settings)
+        return None if keys is None else of(keys)
 
     positive = [key for key in segments.get(ONE_VS_REST_SEGMENT, ()) if key.value == settings.positive_class]
     edges = np.asarray(layout.positive_edges, dtype=np.float64)
     return Version(
-        _sums(segments[ALL_VALUE], cells, layout, settings),
+        of(segments[ALL_VALUE]),
         sums(CLASS_SEGMENT),
         sums(ONE_VS_REST_SEGMENT),
-        _sums(positive, cells, layout, settings, edges) if positive else None,
-        {name: _sums(keys, cells, layout, settings) for name, keys in segments.items() if name in layout.groups},
+        of(positive, edges) if positive else None,
+        {name: of(keys) for name, keys in segments.items() if name in layout.groups},
         _scores(segments.get(SCORE_SEGMENT, ()), cells),
         {key.value: cells[key] for key in segments.get(TEMPERATURE_SEGMENT, ())},
         {key.value: Values.of(cells[key]) for key in segments.get(OWN_CONFIDENCE_SEGMENT, ())},
@@ -247,23 +306,27 @@ def _version_blocks(key: SeriesKey, version: Version, wanted: Mapping[Subject, S
     return blocks
 
 
-def _group_blocks(found: Mapping[SeriesKey, Version], wanted: Mapping[Subject, Sequence[Metric]]) -> list[Block]:
+def _group_blocks(windows: Sequence[Mapping[SeriesKey, Version]], wanted: Mapping[Subject, Sequence[Metric]]) -> list[list[Block]]:
     """Attributes of all versions side by side, as far as they have settings and a number of bins in common."""
-    tables: dict[tuple[Settings, int], list[tuple[SeriesKey, Sums, int]]] = {}
-    for key, version in found.items():
-        for attribute, sums in version.groups.items():
-            kind = (sums.settings, len(sums.edges))
-            tables.setdefault(kind, []).append((key._replace(segment=attribute), sums, int(version.everything.used[0])))
-    blocks = []
+    tables: dict[tuple[Settings, int], list[tuple[int, SeriesKey, Sums, int]]] = {}
+    for place, found in enumerate(windows):
+        for key, version in found.items():
+            for attribute, sums in version.groups.items():
+                row = (place, key._replace(segment=attribute), sums, int(version.everything.used[0]))
+                tables.setdefault((sums.settings, len(sums.edges)), []).append(row)
+    blocks: list[list[Block]] = [[] for _ in windows]
     for rows in tables.values():
-        keys, edges = [key for key, _, _ in rows], rows[0][1].edges
-        table = GroupTable.of([(sums, used) for _, sums, used in rows])
+        edges = rows[0][2].edges
+        table = GroupTable.of([(sums, used) for _, _, sums, used in rows])
         of_attributes = {metric: metric.function(table) for metric in wanted.get(Subject.ATTRIBUTE, ())}
-        if of_attributes:
-            blocks.append(Block(Subject.ATTRIBUTE, keys, edges, of_attributes))
         of_values = {metric: metric.function(table) for metric in wanted.get(Subject.VALUE, ())}
-        for row, (key, names) in enumerate(zip(keys, table.names, strict=True)):
-            if of_values and names:
-                values = {metric: found[row, : len(names)] for metric, found in of_values.items()}
-                blocks.append(Block(Subject.VALUE, [key._replace(value=name) for name in names], edges, values))
+        for place, keys, part in _by_window([(place, key) for place, key, _, _ in rows]):
+            if of_attributes:
+                values = {metric: numbers[part] for metric, numbers in of_attributes.items()}
+                blocks[place].append(Block(Subject.ATTRIBUTE, keys, edges, values))
+            for key, number in zip(keys, range(part.start, part.stop), strict=True):
+                names = table.names[number]
+                if of_values and names:
+                    values = {metric: numbers[number, : len(names)] for metric, numbers in of_values.items()}
+                    blocks[place].append(Block(Subject.VALUE, [key._replace(value=name) for name in names], edges, values))
     return blocks

@@ -69,6 +69,10 @@ class Metric:
     reads: tuple[str, ...] = ()
     bound: str = ""
 
+    def __hash__(self) -> int:
+        # Dictionaries of values by metric are made for every window: the name tells nearly all apart, equality the rest.
+        return hash(self.name)
+
     def halves(self) -> tuple[Metric, ...]:
         """The metric, and the one that bounds its error where the function gives both."""
         if not self.bounded:
@@ -120,6 +124,11 @@ class Family:
 
 
 _OF_SUBJECT = {Subject.CLASS: CLASS_SEGMENT, Subject.OWN: ONE_VS_REST_SEGMENT, Subject.POSITIVE: ONE_VS_REST_SEGMENT}
+
+
+def compares(metrics: Sequence[Metric]) -> bool:
+    """Whether metrics tell a version from the one before it."""
+    return any(metric.subject is Subject.COMPARISON for metric in metrics)
 
 
 def segments_read(metrics: Sequence[Metric]) -> frozenset[str]:

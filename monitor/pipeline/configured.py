@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from monitor.config import Config, WindowConfig
+from monitor.duration import HOUR_MS
 from monitor.errors import ConfigError
 from monitor.metrics.catalogue import FAMILIES, exported
 from monitor.metrics.entries.drift import DRIFT
@@ -14,6 +15,7 @@ from monitor.metrics.settings import Settings, SettingsOf
 from monitor.pipeline.epochs import LayoutOf
 from monitor.pipeline.evidence.tracker import Rules
 from monitor.pipeline.pages import Surroundings
+from monitor.pipeline.revisions.reviser import RevisionRules
 from monitor.statistics.layout import Layout, report_edges
 from monitor.windows.running import WindowSpec
 
@@ -101,6 +103,16 @@ def evidence_rules(config: Config) -> Rules:
     """Rules of the evidence tests; a version is shown as long as the longest window could show it, or maturity takes."""
     spans_ms = [window.length_ms + window.lag_ms for window in config.windows]
     return Rules(config.evidence.maturity_ms, config.evidence.alpha, max(config.evidence.maturity_ms, *spans_ms))
+
+
+def revision_rules(config: Config) -> RevisionRules:
+    """Rules of the journal of revisions: windows count that are made of whole hours, all of which had matured when they were shown."""
+    windows = [
+        WindowSpec(window.name, window.length_ms, window.lag_ms, by_hours=True)
+        for window in config.windows
+        if window.lag_ms >= config.evidence.maturity_ms and window.length_ms % HOUR_MS == 0 and window.lag_ms % HOUR_MS == 0
+    ]
+    return RevisionRules(windows, config.revisions.threshold, settings_of(config))
 
 
 def surroundings(config: Config) -> Surroundings:

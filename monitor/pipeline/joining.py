@@ -17,6 +17,7 @@ from monitor.join.decision import APPLIED, DUPLICATE, covers, first_label, judge
 from monitor.join.horizon import Horizon
 from monitor.join.row import Row, StoredLabel, StoredPrediction
 from monitor.pipeline.account import Account
+from monitor.pipeline.revisions.cause import CORRECTION, FIRST_LABEL, PREDICTION, WITHDRAWAL
 from monitor.statistics.observation import Flag
 from monitor.statistics.split import fits
 from monitor.statistics.track import SCORE_NAMES, Observer, Track, domain_flags
@@ -37,6 +38,7 @@ class BatchJoin:
         observer: Collects what changes in the sums.
         account: Counts what waits and what could not be joined.
         horizon: The waiting rules.
+        matured_ms: Predictions before it have matured: whatever changes them is a revision.
 
     Attributes:
         rows: The rows, changed in place and with the new ones.
@@ -46,15 +48,19 @@ class BatchJoin:
         label_outcomes: The same of labels.
         delays: Delays of first labels, ms, by head.
         first_ms: Smallest event time of the predictions that were applied, by head.
+        revised: What the record in work changed of matured predictions, and how; whoever notes it takes it out.
     """
 
-    def __init__(self, rows: dict[str, Row], heads: HeadTable, observer: Observer, account: Account, horizon: Horizon) -> None:
+    def __init__(
+        self, rows: dict[str, Row], heads: HeadTable, observer: Observer, account: Account, horizon: Horizon, matured_ms: int
+    ) -> None:
         self.rows = rows
         self._heads = heads
         self._observer = observer
         self._steady = observer.steady
         self._account = account
         self._horizon = horizon
+        self._matured_ms = matured_ms
         self._earliest_ms = horizon.earliest_ms
         self._latest_ms = horizon.latest_ms
         self._prediction_waits_ms = horizon.prediction_done_ms(0)
@@ -65,6 +71,7 @@ class BatchJoin:
         self.label_outcomes: list[str] = []
         self.delays: defaultdict[Head, list[int]] = defaultdict(list)
         self.first_ms: dict[Head, int] = {}
+        self.revised: list[tuple[Head, str]] = []
 
     def prediction(self, new: Prediction, open_since: int) -> str | None:
         """Apply a prediction.
@@ -104,6 +111,8 @@ class BatchJoin:
         self.prediction_outcomes.append(APPLIED)
         if new.predicted_at < self.first_ms.get(head, LATEST_MS):
             self.first_ms[head] = new.predicted_at
+        if new.predicted_at < self._matured_ms:
+            self.revised.append((head, PREDICTION))
         if label is not None and label.label is not None:
             self._observe(head, stored, label, 1, 1)
         else:
@@ -172,6 +181,8 @@ class BatchJoin:
         """Score a prediction that no label has spoken of before."""
         self.delays[head].append(new.labelled_at - prediction.predicted_at)
         self._account.pending -= 1
+        if prediction.predicted_at < self._matured_ms:
+            self.revised.append((head, FIRST_LABEL))
         if new.domain is None or new.domain == head.domain:
             self._observe(head, prediction, new, 0, 1)
         else:
@@ -194,6 +205,9 @@ class BatchJoin:
         was_labelled = old_label is not None
         is_labelled = now_label is not None
         self._account.pending += was_labelled - is_labelled
+        if predicted_at < self._matured_ms:
+            kind = CORRECTION if was_labelled and is_labelled else FIRST_LABEL if is_labelled else WITHDRAWAL
+            self.revised.append((head, kind))
         moved = int(old_domain != now_domain)
         if was_labelled or moved:
             self._observe(head, prediction, old, -moved, -int(was_labelled))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from monitor.errors import StateError
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
-from monitor.statistics.pane import PaneLevel, PaneSums, joined_bytes, merge
+from monitor.statistics.pane import PaneLevel, PaneSums, joined, joined_bytes, merge
 
 Chunks = Mapping[int, Sequence[PaneSums]]
 """New sums in parts, by the number of the chunk they lie in; the keys of each part ascend."""
@@ -109,7 +109,7 @@ class Ledger:
             for chunk in sorted(self._stored)
             if first_pane < (chunk + 1) * per_chunk and chunk * per_chunk < end_pane
         ]
-        return merge(found)
+        return joined(found)
 
     def chunks(self) -> list[int]:
         """Numbers of the chunks that hold anything, ascending."""

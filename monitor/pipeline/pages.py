@@ -16,6 +16,8 @@ from monitor.metrics.catalogue import CATALOGUE
 from monitor.metrics.metric import Subject
 from monitor.pipeline.account import DELAY_BOUNDS_S, Account
 from monitor.pipeline.evidence.page import evidence_section
+from monitor.pipeline.revisions.journal import Journal
+from monitor.pipeline.revisions.page import revisions_section
 from monitor.pipeline.tick import Snapshot
 from monitor.sources.protocol import SourceStatus
 
@@ -53,14 +55,19 @@ class Rendered:
 
 
 def render_snapshot(
-    snapshot: Snapshot, status: SourceStatus | None = None, waiting: int = 0, surroundings: Surroundings | None = None
+    snapshot: Snapshot,
+    status: SourceStatus | None = None,
+    waiting: int = 0,
+    surroundings: Surroundings | None = None,
+    journal: Journal | None = None,
 ) -> Rendered:
-    """Render a snapshot, how reading is going, how many refused records wait for the quarantine, and what is around it, once."""
+    """Render a snapshot, how reading is going, how many refused records wait, what is around it, and what was revised, once."""
     status = SourceStatus() if status is None else status
     families = exposition.series_families(snapshot.windows) + evidence_families(snapshot.evidence)
     series = exposition.count_samples(families)
     families += [*_previous_versions(snapshot), *_references(snapshot), *_account_families(snapshot.account)]
     families += [*_window_families(snapshot), *_surroundings(surroundings), *_source_families(status)]
+    families += _revision_families(journal)
     families.append(
         exposition.gauge("quarantine_waiting_records", "Refused records that are not in the quarantine yet.", (), [((), waiting)])
     )
@@ -74,7 +81,7 @@ def render_snapshot(
         exposition.gauge("series_folded", "Series that the last tick summed into __other__.", (), [((), snapshot.folded)]),
         exposition.build_info(),
     ]
-    return Rendered(exposition.render(families), _status_page(snapshot, status, series), series)
+    return Rendered(exposition.render(families), _status_page(snapshot, status, series, journal), series)
 
 
 def _window_families(snapshot: Snapshot) -> list[Metric]:
@@ -85,6 +92,13 @@ def _window_families(snapshot: Snapshot) -> list[Metric]:
         exposition.gauge("window_start_timestamp_seconds", "First event time that the window holds.", ("window",), starts),
         exposition.gauge("window_end_timestamp_seconds", "End of the event times that the window holds.", ("window",), ends),
     ]
+
+
+def _revision_families(journal: Journal | None) -> list[Metric]:
+    if journal is None:
+        return []
+    text = "Entries of the journal of revisions: a version's matured hours were changed."
+    return [exposition.counter("revisions", text, (), [((), journal.next_number)])]
 
 
 def _surroundings(around: Surroundings | None) -> list[Metric]:
@@ -201,7 +215,7 @@ def _source_families(status: SourceStatus) -> list[Metric]:
     ]
 
 
-def _status_page(snapshot: Snapshot, status: SourceStatus, series: int) -> bytes:
+def _status_page(snapshot: Snapshot, status: SourceStatus, series: int, journal: Journal | None) -> bytes:
     shown = [metric for metric in CATALOGUE if metric.name in _SHOWN and metric.subject is Subject.SERIES]
     rows = []
     for window in snapshot.windows:
@@ -234,6 +248,7 @@ def _status_page(snapshot: Snapshot, status: SourceStatus, series: int) -> bytes
 {"".join(rows)}
 </table>
 {evidence_section(snapshot.evidence)}
+{"" if journal is None else revisions_section(journal.entries)}
 </html>
 """
     return page.encode()

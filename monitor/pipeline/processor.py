@@ -29,6 +29,8 @@ from monitor.join.row import Row, RowCodec
 from monitor.pipeline.joining import BatchJoin
 from monitor.pipeline.ledger import by_chunk
 from monitor.pipeline.quarantine import Outbox, outbox_entry
+from monitor.pipeline.revisions.cause import Cause, merge_causes
+from monitor.pipeline.revisions.pending import revising_entry
 from monitor.pipeline.shard import Deltas, Shard
 from monitor.sources.protocol import Slice
 from monitor.state import keys
@@ -60,6 +62,7 @@ class Processor:
         self._outbox = outbox
         self._reached = reached
         self._codec = RowCodec()
+        self._causes: list[Cause] = []
         self._observer = Observer(shard.series, shard.layouts, shard.book.of)
 
     def process(self, slices: Sequence[Slice]) -> None:
@@ -71,7 +74,10 @@ class Processor:
             CapacityError: A sum could overflow.
         """
         decoded = [self._decoder.decode_all(part.values, part.kind) for part in slices]
-        join = BatchJoin(self._rows(decoded), self._heads, self._observer, self._shard.account, self._horizon)
+        end_pane = self._shard.judged_pane
+        rows = self._rows(decoded)
+        join = BatchJoin(rows, self._heads, self._observer, self._shard.account, self._horizon, end_pane * HOUR.pane_ms)
+        self._causes = []
         changes = Changes()
         self._outbox.confirm(changes)
         for part, records in zip(slices, decoded, strict=True):
@@ -81,6 +87,9 @@ class Processor:
         deltas = self._deltas()
         self._shard.stage(changes, deltas)
         self._list_due(join, changes)
+        if self._causes:
+            entry = revising_entry(deltas, merge_causes(self._causes), end_pane)
+            changes.puts.append((keys.revising(self._shard.sequence), entry))
         self._reached("joined")
         if self._shard.series.evictions:
             self._observer.forget()
@@ -103,7 +112,7 @@ class Processor:
         shard = self._shard
         newest = shard.newest_ms.get(part.partition, 0)
         open_since = self._horizon.accepts_since(newest)
-        newest_prediction = newest_label = 0
+        newest_of = [0, 0]  # labels, predictions
         timestamps = part.timestamps_ms
         apply: Callable[[Any, int], str | None]
         record: Any
@@ -129,18 +138,24 @@ class Processor:
                 self._refuse(Refusal(reason, "prediction" if is_prediction else "label", detail), part, position, changes)
                 continue
             reason = apply(record, open_since)
+            if join.revised:
+                self._note(join, part, position)
             if reason is not None:
                 self._refuse(Refusal(reason, "prediction" if is_prediction else "label"), part, position, changes)
-            elif is_prediction:
-                newest_prediction = max(newest_prediction, at)
-            else:
-                newest_label = max(newest_label, at)
-        shard.account.saw("prediction", newest_prediction)
-        shard.account.saw("label", newest_label)
+            elif at > newest_of[is_prediction]:
+                newest_of[is_prediction] = at
+        shard.account.saw("label", newest_of[0])
+        shard.account.saw("prediction", newest_of[1])
         shard.account.consumed += len(records)
         if newest:
             shard.newest_ms[part.partition] = newest
         shard.positions[part.partition] = part.next_position
+
+    def _note(self, join: BatchJoin, part: Slice, position: int) -> None:
+        """Note where the record was that changed matured predictions."""
+        offset = part.offsets[position]
+        self._causes += [Cause(head.model, head.version, part.partition, kind, 1, offset, offset) for head, kind in join.revised]
+        join.revised.clear()
 
     def _count(self, join: BatchJoin) -> None:
         """Take the batch's outcomes and delays into the account."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
+from monitor.metrics.evaluation import Block, WindowCells, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, Subject
 from monitor.metrics.settings import SettingsOf
 from monitor.metrics.succession import previous_versions
@@ -19,6 +19,7 @@ from monitor.pipeline.shard import Shard, present_layouts
 from monitor.statistics.fixed_point import I64
 from monitor.statistics.pane import HOUR, PaneLevel, PaneSums
 from monitor.statistics.series import SeriesKey
+from monitor.windows.running import WindowSpec
 
 DEFAULT_ATTRIBUTE = "group"
 """Group values of this attribute stand alone in a metric's brackets; other attributes are named there."""
@@ -48,13 +49,24 @@ def _cells(shard: Shard, sums: PaneSums) -> tuple[list[SeriesKey], list[I64]]:
     return keys, cells
 
 
-def whole_blocks(shards: Sequence[Shard], settings_of: SettingsOf, references: ConfiguredReferences) -> list[Block]:
-    """Every metric over everything that was read, each model in its newest layout."""
+def report_blocks(
+    shards: Sequence[Shard], settings_of: SettingsOf, references: ConfiguredReferences, window: WindowSpec | None, at_ms: int
+) -> list[Block]:
+    """Every metric over a window, or over everything that was read; each model in its newest layout.
+
+    Args:
+        shards: What was read.
+        settings_of: Settings by model.
+        references: What drift is told from.
+        window: Which panes; None for all.
+        at_ms: The moment that the window is seen from.
+    """
     present = present_layouts(shards)
     layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
-    cells = {key: cell for key, cell in whole_cells(shards).items() if key.layout == present[key.model].fingerprint}
+    found = whole_cells(shards) if window is None else cells_between(shards, window.level, *window.panes(at_ms))
+    cells = {key: cell for key, cell in found.items() if key.layout == present[key.model].fingerprint}
     previous = previous_versions(cells, merge_accounts([shard.account for shard in shards]).first_ms, settings_of)
-    return evaluate(fold_groups(cells, layouts)[0], layouts, settings_of, previous=previous, references=references.look(present)[0])
+    return evaluate(WindowCells(fold_groups(cells, layouts)[0], previous, references.look(present)[0]), layouts, settings_of)
 
 
 def models_report(blocks: Sequence[Block]) -> dict[str, dict[str, Any]]:

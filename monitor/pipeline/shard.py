@@ -59,6 +59,7 @@ class Shard:
         minute_floor_ms: Event time, at a whole hour, from which on panes are kept by the minute; older ones by the hour.
         hour_floor_ms: Event time, at a whole chunk, from which on panes are kept at all.
         matured: What the evidence tests see of the panes.
+        judged_pane: Hour panes before it have entered the evidence tests, and that is stored: what changes in them is a revision.
 
     Raises:
         StateError: The store holds something else than a shard.
@@ -74,6 +75,7 @@ class Shard:
         self.outbox = 0
         self.minute_floor_ms = 0
         self.hour_floor_ms = 0
+        self.judged_pane = 0
         self.book = EpochBook(layout_of)
         self.layouts = self.book.layouts
         self.epochs = self.book.epochs
@@ -154,7 +156,8 @@ class Shard:
         sums = self.ledgers[level.name].read(first_pane, end_pane)
         if level is HOUR:
             minutes = self.ledgers[MINUTE.name].read(first_pane * _MINUTES, end_pane * _MINUTES)
-            sums = merge([sums, minutes.coarser(_MINUTES)])
+            if len(minutes.keys):
+                sums = merge([sums, minutes.coarser(_MINUTES)])
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
     def advance(self, now_ms: int, reserved: Collection[str] = ()) -> tuple[list[WindowSums | None], Account]:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from monitor.errors import CalmonError
-from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
-from monitor.metrics.metric import Metric, segments_read
+from monitor.metrics.evaluation import Block, WindowCells, evaluate_windows, fold_groups, merge_cells
+from monitor.metrics.metric import Metric, compares, segments_read
 from monitor.metrics.settings import SettingsOf
 from monitor.metrics.succession import previous_versions
 from monitor.metrics.version import Version
+from monitor.names import ALL_VALUE, RESERVED_PREFIX
 from monitor.pipeline.account import merge_accounts
-from monitor.pipeline.shard import Shard
-from monitor.statistics.fixed_point import I64
+from monitor.pipeline.panes import Panes
+from monitor.statistics.pane import PaneLevel, PaneSums, joined
 from monitor.statistics.series import SeriesKey
-from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec
+from monitor.windows.running import Position, RunningWindow, SlotSpace, WindowSpec, WindowSums
+
+_TOGETHER = 64
+"""Most moments that are evaluated in one go."""
+
+_MOST_NUMBERS = 1 << 22
+"""Numbers in memory, from which on fewer are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,66 +66,140 @@ class Moment:
     blocks: Sequence[Block]
 
 
-def sweep(shards: Sequence[Shard], question: Question, moments: Sequence[int]) -> Iterator[Moment]:
+def sweep(shards: Sequence[Panes], question: Question, moments: Sequence[int]) -> Iterator[Moment]:
     """Answer a question at each moment, in their order; ascending ones cost the panes that enter and leave.
 
     Raises:
         CalmonError: The panes of a moment are not kept.
         CapacityError: Sums could overflow.
     """
-    windows = [RunningWindow(question.window, SlotSpace(shard.series)) for shard in shards]
-    first_ms = merge_accounts([shard.account for shard in shards]).first_ms
-    reserved = segments_read(question.metrics)
-    for at_ms in moments:
-        views = []
-        for shard, window in zip(shards, windows, strict=True):
-            window.advance(at_ms, shard.read, shard.kept_from_ms(question.window.level))
-            views.append(window.view(shard.series, reserved))
-        first, end = question.window.panes(at_ms)
-        pane_ms = question.window.level.pane_ms
-        if any(view is None for view in views):
-            raise CalmonError(f"the panes of the window that begins at {first * pane_ms} ms are not kept any more")
-        cells = merge_cells([(view.keys, view.cells) for view in views if view is not None])
-        blocks = _blocks(cells, shards, question, first_ms, first * pane_ms, end * pane_ms)
-        yield Moment(at_ms, first * pane_ms, end * pane_ms, blocks)
+    parts = [_Part(shard, question) for shard in shards]
+    sums = _Sums(shards, question)
+    left = list(reversed(moments))
+    while left:
+        together: list[int] = []
+        while left and len(together) < _TOGETHER and sum(part.held for part in parts) < _MOST_NUMBERS:
+            together.append(left.pop())
+            for part in parts:
+                part.move(together[-1])
+        views = zip(*(part.take() for part in parts), strict=True) if parts else [()] * len(together)
+        spans = [_span_ms(question.window, at_ms) for at_ms in together]
+        windows = [sums.compared(of_shards, *span) for of_shards, span in zip(views, spans, strict=True)]
+        asked = [window for window in windows if window is not None]
+        found = iter(evaluate_windows(asked, sums.layouts, question.settings_of, question.metrics))
+        for at_ms, span, window in zip(together, spans, windows, strict=True):
+            yield Moment(at_ms, *span, [] if window is None else next(found))
 
 
-def _blocks(
-    cells: Mapping[SeriesKey, I64],
-    shards: Sequence[Shard],
-    question: Question,
-    first_ms: Mapping[tuple[str, str], int],
-    start_ms: int,
-    end_ms: int,
-) -> list[Block]:
-    """Values of the version in the layout whose epoch holds the whole window."""
-    model, version = question.model, question.version
-    found = {_layout_within(shard, model, start_ms, end_ms) for shard in shards if model in shard.epochs}
-    if len(found) != 1 or None in found:
-        return []
-    (fingerprint,) = found
-    cells = {key: cell for key, cell in cells.items() if key.model == model and key.layout == fingerprint}
-    before = previous_versions(cells, first_ms, question.settings_of).get((model, version))
-    layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
-    compared = {key: cell for key, cell in fold_groups(cells, layouts)[0].items() if key.version in (version, before)}
-    present = {shard.epochs[model][-1].layout for shard in shards if model in shard.epochs} == found
-    previous = {} if before is None else {(model, version): before}
-    blocks = evaluate(compared, layouts, question.settings_of, question.metrics, previous, question.references if present else None)
-    return [one for one in (_of_version(block, version) for block in blocks) if one is not None]
+def _span_ms(window: WindowSpec, at_ms: int) -> tuple[int, int]:
+    """Event times [start, end) of the panes that a window has at a moment."""
+    first, end = window.panes(at_ms)
+    return first * window.level.pane_ms, end * window.level.pane_ms
 
 
-def _layout_within(shard: Shard, model: str, start_ms: int, end_ms: int) -> str | None:
+class _Part:
+    """The question's window over one shard, and its last positions."""
+
+    def __init__(self, shard: Panes, question: Question) -> None:
+        self._shard = shard
+        self._reserved = segments_read(question.metrics)
+        self._panes = _WantedPanes(shard, question)
+        self._window = RunningWindow(question.window, SlotSpace(shard.series))
+        self._positions: list[Position] = []
+
+    @property
+    def held(self) -> int:
+        """Numbers in the positions that have not been taken."""
+        return sum(len(position.sums) for position in self._positions)
+
+    def move(self, at_ms: int) -> None:
+        """Move the window there, and note where it is."""
+        spec = self._window.spec
+        self._window.advance(at_ms, self._panes.read, self._shard.kept_from_ms(spec.level))
+        position = self._window.position()
+        if position is None:
+            raise CalmonError(f"the panes of a window that begins at {_span_ms(spec, at_ms)[0]} ms are not kept any more")
+        self._positions.append(position)
+
+    def take(self) -> list[WindowSums]:
+        """Sums by series at the positions noted since the last call."""
+        positions, self._positions = self._positions, []
+        return self._window.views(positions, self._shard.series, self._reserved)
+
+
+class _WantedPanes:
+    """Panes of the series that a question reads: its version's, and where it is compared, those of the others as a whole.
+
+    They are read by the chunk and kept, for each pane is read when it enters and again when it leaves.
+    """
+
+    def __init__(self, shard: Panes, question: Question) -> None:
+        self._shard = shard
+        self._question = question
+        self._reserved = segments_read(question.metrics)
+        self._compares = compares(question.metrics)
+        self._wanted = np.empty(0, dtype=np.bool_)
+        self._chunks: dict[int, PaneSums] = {}
+
+    def read(self, level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
+        """Sums of panes [first, end), keys ascending."""
+        per_chunk = level.panes_per_chunk
+        numbers = range(first_pane // per_chunk, -(-end_pane // per_chunk))
+        return joined([self._chunk(level, number).between(first_pane, end_pane) for number in numbers])
+
+    def _chunk(self, level: PaneLevel, number: int) -> PaneSums:
+        if number not in self._chunks:
+            per_chunk = level.panes_per_chunk
+            sums = self._shard.read(level, number * per_chunk, (number + 1) * per_chunk)
+            chosen = self._wanted_slots()[sums.slot]
+            self._chunks[number] = PaneSums(sums.keys[chosen], sums.values[chosen])
+        return self._chunks[number]
+
+    def _wanted_slots(self) -> NDArray[np.bool_]:
+        """Whether each slot is wanted; where a service runs, slots may have come."""
+        series, known = self._shard.series, len(self._wanted)
+        if known < len(series):
+            added = [self._wants(series.key(slot)) for slot in range(known, len(series))]
+            self._wanted = np.concatenate((self._wanted, np.array(added, dtype=np.bool_)))
+        return self._wanted
+
+    def _wants(self, key: SeriesKey) -> bool:
+        if key.model != self._question.model:
+            return False
+        if key.version != self._question.version:
+            return self._compares and key.segment == ALL_VALUE
+        return not key.segment.startswith(RESERVED_PREFIX) or key.segment in self._reserved
+
+
+class _Sums:
+    """From windows over shards to what is evaluated."""
+
+    def __init__(self, shards: Sequence[Panes], question: Question) -> None:
+        self._question = question
+        self._shards = [shard for shard in shards if question.model in shard.epochs]
+        self._first_ms = merge_accounts([shard.account for shard in shards]).first_ms
+        self.layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
+
+    def compared(self, of_shards: Sequence[WindowSums], start_ms: int, end_ms: int) -> WindowCells | None:
+        """Sums of the version, beside those of the one before it, in the layout whose epoch holds the whole window; None without one."""
+        model, version = self._question.model, self._question.version
+        found = {_layout_within(shard, model, start_ms, end_ms) for shard in self._shards}
+        if len(found) != 1 or None in found:
+            return None
+        cells = {key: cell for key, cell in merge_cells([(one.keys, one.cells) for one in of_shards]).items() if key.layout in found}
+        before = previous_versions(cells, self._first_ms, self._question.settings_of).get((model, version))
+        present = {shard.epochs[model][-1].layout for shard in self._shards} == found
+        return WindowCells(
+            fold_groups({key: cell for key, cell in cells.items() if key.version in (version, before)}, self.layouts)[0],
+            {} if before is None else {(model, version): before},
+            self._question.references if present else {},
+            version,
+        )
+
+
+def _layout_within(shard: Panes, model: str, start_ms: int, end_ms: int) -> str | None:
     """Layout of the epoch of a shard that holds a stretch of time; None where it holds the beginning of another one."""
     epochs = shard.epochs[model]
     if any(start_ms < epoch.start_ms < end_ms for epoch in epochs):
         return None
     return next(epoch.layout for epoch in reversed(epochs) if epoch.start_ms <= start_ms)
-
-
-def _of_version(block: Block, version: str) -> Block | None:
-    """The part of a block that is of a version; None without any."""
-    rows = [row for row, key in enumerate(block.keys) if key.version == version]
-    if not rows or len(rows) == len(block.keys):
-        return block if rows else None
-    values = {metric: [found[row] for row in rows] if isinstance(found, list) else found[rows] for metric, found in block.values.items()}
-    return replace(block, keys=[block.keys[row] for row in rows], values=values)

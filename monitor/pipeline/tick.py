@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from monitor.clock import Clock
 from monitor.errors import CapacityError
 from monitor.evidence.standing import Evidence
-from monitor.metrics.evaluation import Block, evaluate, fold_groups, merge_cells
+from monitor.metrics.evaluation import Block, WindowCells, evaluate, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, segments_read
 from monitor.metrics.settings import SettingsOf, VersionName
 from monitor.metrics.succession import previous_versions
@@ -150,7 +150,7 @@ class Evaluator:
         self._say_what_was_folded(folded)
         blocks: list[Block] = []
         try:
-            blocks = evaluate(folded_cells, layouts, self._settings_of, self._metrics, previous, references)
+            blocks = evaluate(WindowCells(folded_cells, previous, references), layouts, self._settings_of, self._metrics)
         except (ArithmeticError, ValueError, LookupError):
             # One broken window must not blank the page: it is absent, counted, and the log says why.
             self._errors += 1

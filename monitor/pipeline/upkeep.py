@@ -70,7 +70,7 @@ class Upkeep:
         """
         self._raise_floors()
         self._absorb()
-        slowest = self._slowest_ms()
+        slowest = self._slowest_ms() if self._horizon.expires else None
         if slowest is not None and self._horizon.horizon_ms is not None:
             self._expire_rows(slowest)
             if self._history_ms is not None:

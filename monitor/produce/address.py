@@ -32,11 +32,13 @@ class Address:
         role: Which of the two topics.
         key: The id's bytes, so that a label meets its prediction; None where no id or no type can be read.
         event_ms: The event time, or None if it cannot be read.
+        partition: Which of the topic's partitions; None for the one that the key says.
     """
 
     role: Role
     key: bytes | None
     event_ms: int | None
+    partition: int | None = None
 
 
 def address(line: bytes) -> Address:

@@ -82,7 +82,7 @@ def produce(files: Files, target: Target, pace: Pace, stopped: Callable[[], bool
     Raises:
         CalmonError: A file, the broker or a topic stands in the way; it says how many records were acknowledged.
     """
-    max_record_bytes = _prepare_topics(target)
+    max_record_bytes = prepare_topics(target)
     started = time.monotonic()
     options = producer_options(target.compression, max_record_bytes) | dict(target.security)
     producer = open_client(KafkaProducer, target.servers, options, CONNECT_TIMEOUT_S)
@@ -99,8 +99,12 @@ def produce(files: Files, target: Target, pace: Pace, stopped: Callable[[], bool
     return Outcome(sender.account, time.monotonic() - started, stopped())
 
 
-def _prepare_topics(target: Target) -> int:
-    """See to it that the topics are there; the size of the largest record that both take."""
+def prepare_topics(target: Target) -> int:
+    """See to it that the topics are there; the size of the largest record that all of them take.
+
+    Raises:
+        CalmonError: The broker cannot be reached, or a topic is missing or of another count of partitions than is wanted.
+    """
     names = list(target.topics.values())
     servers = ",".join(target.servers)
     with open_topics(target.servers, target.security, CONNECT_TIMEOUT_S) as topics:

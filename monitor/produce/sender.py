@@ -91,7 +91,9 @@ class Sender:
         at_ms = time.time_ns() // 1_000_000 if line.address.event_ms is None else line.address.event_ms
         topic = self._topics[line.address.role]
         try:
-            future = self._producer.send(topic, value=line.value, key=line.address.key, timestamp_ms=at_ms)
+            future = self._producer.send(
+                topic, value=line.value, key=line.address.key, partition=line.address.partition, timestamp_ms=at_ms
+            )
         except MessageSizeTooLargeError:
             self.account.too_large.append(f"{line.path}:{line.number}")
             return

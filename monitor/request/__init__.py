@@ -1,1 +1,1 @@
-"""Questions asked once, from event files or the state of a stopped service: references and recommendations."""
+"""Questions asked once, from event files or the state of a service: references and recommendations."""

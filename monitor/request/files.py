@@ -14,13 +14,20 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from monitor.app import Engine
 from monitor.clock import ManualClock
-from monitor.config import Config, EvaluationConfig, QuarantineConfig, SourceConfig, StateConfig, WindowConfig
-from monitor.metrics.catalogue import FAMILIES
+from monitor.config import Config, QuarantineConfig, SourceConfig, StateConfig, WindowConfig
+from monitor.statistics.pane import MINUTE
+from monitor.windows.running import WindowSpec
 
 
 @contextmanager
-def engine_of_files(base: Config, files: Sequence[str], window: WindowConfig | None, at_ms: int) -> Iterator[Engine]:
-    """An engine that has read files to their end under a configuration's models, with one window or none; nothing expires.
+def engine_of_files(base: Config, files: Sequence[str], window: WindowSpec | None, at_ms: int) -> Iterator[Engine]:
+    """An engine that has read files to their end under a configuration's models; nothing expires.
+
+    Args:
+        base: The configuration.
+        files: In the order to read them.
+        window: What it will be asked for: panes are kept by the minute as far as this needs them. None for everything.
+        at_ms: The moment of the window.
 
     Raises:
         CalmonError: A file cannot be read.
@@ -31,9 +38,8 @@ def engine_of_files(base: Config, files: Sequence[str], window: WindowConfig | N
             update={
                 "source": SourceConfig(files=tuple(files)),
                 "state": StateConfig(directory=str(Path(directory) / "state"), horizon_ms=None),
-                "windows": () if window is None else (window,),
+                "windows": _windows_of_minutes(window),
                 "quarantine": QuarantineConfig(),
-                "evaluation": EvaluationConfig(families=tuple(family.name for family in FAMILIES)),
             }
         )
         engine = Engine(config, ManualClock(at_ms), references_at=base.state.directory, weigh=False)
@@ -44,6 +50,12 @@ def engine_of_files(base: Config, files: Sequence[str], window: WindowConfig | N
             engine.close()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _windows_of_minutes(window: WindowSpec | None) -> tuple[WindowConfig, ...]:
+    if window is None or window.level is not MINUTE:
+        return ()
+    return (WindowConfig(name=window.name, length_ms=window.length_ms, lag_ms=window.lag_ms),)
 
 
 def _read_all(engine: Engine) -> None:

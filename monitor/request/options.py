@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from monitor.clock import SystemClock
 from monitor.request import reference
@@ -12,6 +13,12 @@ from monitor.request.sums import add_options
 
 Parsers = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 """Where a command's parser is added."""
+
+Stoppable: TypeAlias = Callable[[argparse.Namespace, Callable[[], bool]], tuple[str, int]]
+"""Work that ends early when it is told to; what to print, and the exit code."""
+
+Runs: TypeAlias = Callable[[Stoppable], Callable[[argparse.Namespace], int]]
+"""Makes a command of such work, that the first signal asks to end."""
 
 _FORMATS = ("table", "json")
 
@@ -43,7 +50,7 @@ def _add_set(actions: Parsers[argparse.ArgumentParser]) -> None:
     action = actions.add_parser(
         "set",
         help="store the sums of a version under a name",
-        description="Store the sums of a model version under a name: of event files (--from), or of a stopped service's state; of one "
+        description="Store the sums of a model version under a name: of event files (--from), or of a service's state; of one "
         "window (--at and --window), or of everything there is. Setting a name again makes its next version, nothing is overwritten; "
         "`reference: NAME` in a configuration means the newest, `reference: NAME@2` the second.",
         epilog="Example: calmon reference set spring --model flights --version 7 -c calmon.yaml --at 2026-06-01T00:00:00Z --window 30d:2d",
@@ -62,7 +69,8 @@ def add_recommend(parsers: Parsers[argparse.ArgumentParser]) -> None:
         help="recommend a temperature and thresholds for a version",
         description="Recommend, for one model version: a temperature (its effect is told on the half of the ids that did not choose it), "
         "an OOD threshold for a wanted acceptance, a confidence threshold certified to keep a wanted risk, and estimate the accuracy of "
-        "what has no label. From event files (--from), or from the state of a stopped service, which is not changed. Nothing is applied.",
+        "what has no label. From event files (--from), or from the state of a service, running or not, which is not changed. Nothing is "
+        "applied.",
         epilog="Example: calmon recommend flights 7 -c calmon.yaml --at 2026-06-01T00:00:00Z --window 30d:2d --max-risk 0.02",
     )
     parser.add_argument("model", metavar="MODEL")

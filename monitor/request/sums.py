@@ -1,4 +1,4 @@
-"""The sums that a question is asked of: of files, or of a stopped service's state; over everything, or over one window."""
+"""The sums that a question is asked of: of files, or of a service's state; over everything, or over one window."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from monitor.config import Config, WindowConfig
+from monitor.config import Config
 from monitor.config_file import load_config
 from monitor.duration import format_duration
 from monitor.errors import CalmonError, ConfigError
@@ -15,7 +15,7 @@ from monitor.names import ALL_VALUE
 from monitor.pipeline.report import cells_between, whole_cells
 from monitor.pipeline.shard import Shard
 from monitor.request.files import engine_of_files
-from monitor.request.moment import COMMAND_LINE, moment
+from monitor.request.moment import BY_HOURS, COMMAND_LINE, moment
 from monitor.request.state import opened_shards
 from monitor.statistics.fixed_point import I64
 from monitor.statistics.layout import Layout
@@ -89,18 +89,17 @@ def gather(options: argparse.Namespace) -> Gathered:
     """The sums that a command line asks for.
 
     Raises:
-        CalmonError: They cannot be had; with a state in use, that it is.
+        CalmonError: They cannot be had.
     """
     window, at_ms = moment(options.at, options.window)
     config, directory = configuration(options)
-    spec = None if window is None else WindowSpec(window.name, window.length_ms, window.lag_ms)
     if options.files:
         if options.state:
             raise ConfigError(["--from and --state exclude each other: sums come from files or from a state"], COMMAND_LINE)
         with engine_of_files(config, options.files, window, at_ms) as engine:
-            return _gather(engine.shards, spec, at_ms, f"{', '.join(options.files)}{_words(window, options.at)}")
-    with opened_shards(directory, [] if spec is None else [spec]) as shards:
-        return _gather(shards, spec, at_ms, f"the state in {directory}{_words(window, options.at)}")
+            return _gather(engine.shards, window, at_ms, f"{', '.join(options.files)}{_words(window, options.at)}")
+    with opened_shards(directory, [] if window is None else [window]) as shards:
+        return _gather(shards, window, at_ms, f"the state in {directory}{_words(window, options.at)}")
 
 
 def instant(epoch_ms: int) -> str:
@@ -108,23 +107,23 @@ def instant(epoch_ms: int) -> str:
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _words(window: WindowConfig | None, at: str | None) -> str:
+def _words(window: WindowSpec | None, at: str | None) -> str:
     return "" if window is None else f", window {format_duration(window.length_ms)}:{format_duration(window.lag_ms)} at {at}"
 
 
-def _gather(shards: Sequence[Shard], spec: WindowSpec | None, at_ms: int, source: str) -> Gathered:
-    if spec is None:
+def _gather(shards: Sequence[Shard], window: WindowSpec | None, at_ms: int, source: str) -> Gathered:
+    if window is None:
         cells = whole_cells(shards)
         spans = [span for span in (shard.span_ms() for shard in shards) if span is not None]
         start_ms, end_ms = min((span[0] for span in spans), default=0), max((span[1] for span in spans), default=0)
     else:
-        first, end = spec.panes(at_ms)
-        start_ms, end_ms = first * spec.level.pane_ms, end * spec.level.pane_ms
-        floor_ms = max((shard.kept_from_ms(spec.level) for shard in shards), default=0)
+        first, end = window.panes(at_ms)
+        start_ms, end_ms = first * window.level.pane_ms, end * window.level.pane_ms
+        floor_ms = max((shard.kept_from_ms(window.level) for shard in shards), default=0)
         if start_ms < floor_ms:
-            longer = "; windows longer than 6h are made of hours, which are kept longer" if spec.level is MINUTE else ""
+            longer = f"; {BY_HOURS}" if window.level is MINUTE else ""
             raise CalmonError(f"{source}: its panes are kept from {instant(floor_ms)} on only{longer}")
-        cells = cells_between(shards, spec.level, first, end)
+        cells = cells_between(shards, window.level, first, end)
     newest = {model: epochs[-1].layout for shard in shards for model, epochs in shard.epochs.items()}
     layouts = {name: layout for shard in shards for name, layout in shard.layouts.items()}
     older: dict[tuple[str, str], int] = {}

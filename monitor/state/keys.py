@@ -10,6 +10,9 @@ QUARANTINE = b"!quarantine"
 EVIDENCE = b"!evidence"
 """How far the evidence tests have come."""
 
+REVISED = b"!revised"
+"""Until which checkpoint of each shard the journal of revisions has taken in what was changed."""
+
 ROW = b"r"
 
 
@@ -83,6 +86,16 @@ def course(number: int) -> bytes:
 def crossing(number: int) -> bytes:
     """An entry of the journal of crossings."""
     return b"j" + number.to_bytes(8, "big")
+
+
+def revising(sequence: int) -> bytes:
+    """What a checkpoint changed in panes that had matured."""
+    return b"n" + sequence.to_bytes(8, "big")
+
+
+def revision(number: int) -> bytes:
+    """An entry of the journal of revisions."""
+    return b"w" + number.to_bytes(8, "big")
 
 
 def prefix_range(letter: bytes) -> tuple[bytes, bytes]:

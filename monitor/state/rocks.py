@@ -14,7 +14,8 @@ from typing import cast
 
 from rocksdict import BlockBasedOptions, Cache, DbClosedError, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
-from monitor.errors import StateError
+from monitor.errors import StateError, StateInUseError
+from monitor.state.beside import BusyError, open_beside
 from monitor.state.origin import FILE as ORIGIN
 from monitor.state.protocol import Changes
 from monitor.state.references import FOLDER as REFERENCES
@@ -36,19 +37,29 @@ class RocksStore:
 
     Args:
         directory: Made if it does not exist; refused if it holds anything that is not calmon's.
+        read_only: Whether to look at it as of the last commit, also while another process has it open. Then it is neither made nor
+            changed, commits are refused, and later ones of the other process are not seen.
 
     Raises:
-        StateError: The directory is foreign, of a newer format, locked, damaged or not writable.
+        StateError: The directory is foreign, of a newer format, damaged or not writable, or locked by another process; to be read only,
+            that there is none.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, read_only: bool = False) -> None:
         self._directory = directory
-        _claim(directory)
+        if read_only:
+            _recognise(directory)
+        else:
+            _claim(directory)
         try:
-            self._db = Rdict(str(directory / "db"), _options())
+            database = directory / "db"
+            self._db = open_beside(database, _options()) if read_only else Rdict(str(database), _options())
+        except BusyError as error:
+            raise StateError(f"cannot read the state in {directory}: {error}; try again, or stop the service that writes it") from error
         except Exception as error:  # rocksdict raises bare Exception for whatever RocksDB reports
             raise _open_error(directory, _one_line(error)) from error
-        _sign(directory)
+        if not read_only:
+            _sign(directory)
         self._durable = WriteOptions()
         self._durable.sync = True
 
@@ -136,26 +147,38 @@ def _options() -> Options:
 
 
 def _claim(directory: Path) -> None:
-    marker = directory / MARKER
-    away = f"move it away (mv {directory} {directory}.old) or name another state.directory"
+    """Make a directory ours, or see that it is."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        if marker.exists():
-            word, _, version = marker.read_text(encoding="utf-8").strip().partition(" ")
-            if word != "calmon-state" or not version.isdecimal():
-                raise StateError(f"{marker} is damaged, so {directory} may not be calmon's state: {away}")
-            if int(version) != FORMAT:
-                raise StateError(
-                    f"{directory} has state format {version}, this calmon reads format {FORMAT}: use the calmon that wrote it, or {away}"
-                )
-            if not (directory / "db" / "CURRENT").exists():
-                raise StateError(f"{directory} has lost its database: restore it from a backup, or {away}")
+        if (directory / MARKER).exists():
+            _recognise(directory)
         elif not (directory / _BEGUN).exists():
             if any(path.name not in (REFERENCES, ORIGIN) for path in directory.iterdir()):
-                raise StateError(f"{directory} is not empty and not calmon's state: {away}")
+                raise StateError(f"{directory} is not empty and not calmon's state: {_away(directory)}")
             (directory / _BEGUN).touch()
+    except OSError as error:
+        raise StateError(f"cannot use the state directory {directory}: {error}") from error
+
+
+def _recognise(directory: Path) -> None:
+    """See that a directory is ours, in a format that we read."""
+    marker, away = directory / MARKER, _away(directory)
+    try:
+        word, _, version = marker.read_text(encoding="utf-8").strip().partition(" ")
     except (OSError, UnicodeDecodeError) as error:
         raise StateError(f"cannot use the state directory {directory}: {error}") from error
+    if word != "calmon-state" or not version.isdecimal():
+        raise StateError(f"{marker} is damaged, so {directory} may not be calmon's state: {away}")
+    if int(version) != FORMAT:
+        raise StateError(
+            f"{directory} has state format {version}, this calmon reads format {FORMAT}: use the calmon that wrote it, or {away}"
+        )
+    if not (directory / "db" / "CURRENT").exists():
+        raise StateError(f"{directory} has lost its database: restore it from a backup, or {away}")
+
+
+def _away(directory: Path) -> str:
+    return f"move it away (mv {directory} {directory}.old) or name another state.directory"
 
 
 def _sign(directory: Path) -> None:
@@ -174,7 +197,7 @@ def _sign(directory: Path) -> None:
 
 def _open_error(directory: Path, message: str) -> StateError:
     if "While lock file" in message or "lock hold by" in message:  # not just "lock": damage speaks of blocks
-        return StateError(
+        return StateInUseError(
             f"the state in {directory} is in use by another process: stop it first, or name another state.directory ({message})"
         )
     return StateError(f"cannot open the state in {directory}: {message}; move it away (mv {directory} {directory}.old) and start anew")

@@ -120,6 +120,16 @@ class PaneSums:
         return cls(numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
 
 
+def joined(parts: Sequence[PaneSums]) -> PaneSums:
+    """Parts whose keys ascend, also from each part to the next."""
+    if len(parts) == 1:
+        return parts[0]
+    empty = PaneSums.empty()
+    return PaneSums(
+        np.concatenate([empty.keys, *(part.keys for part in parts)]), np.concatenate([empty.values, *(part.values for part in parts)])
+    )
+
+
 def joined_bytes(parts: Sequence[PaneSums]) -> bytes:
     """Stored form of parts together: all keys, then all values, little-endian int64."""
     arrays = [part.keys for part in parts] + [part.values for part in parts]

@@ -66,6 +66,7 @@ class SeriesTable:
     def __init__(self, layouts: Mapping[str, Layout]) -> None:
         self._layouts = layouts
         self._keys: list[SeriesKey] = []
+        self._widths: list[int] = []
         self._slots: dict[SeriesKey, int] = {}
         self._redirects: dict[int, int] = {}
         self._kept: dict[Family, dict[str, bytes]] = {}
@@ -89,8 +90,7 @@ class SeriesTable:
 
     def width(self, slot: int) -> int:
         """Integers in a cell of the slot's series."""
-        key = self._keys[slot]
-        return self._layouts[key.layout].width(key.shape)
+        return self._widths[slot]
 
     @property
     def redirects(self) -> Mapping[int, int]:
@@ -155,6 +155,7 @@ class SeriesTable:
         slot = len(self._keys)
         if slot >= MAX_SLOTS:
             raise CapacityError(f"more than {MAX_SLOTS} series: declare fewer group attributes or lower max_group_values")
+        self._widths.append(self._layouts[key.layout].width(key.shape))
         self._keys.append(key)
         self._slots[key] = slot
         self._versions.add((key.model, key.version))

@@ -5,8 +5,9 @@ All windows of a shard share a `SlotSpace`, which says where a series' cell lies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +40,14 @@ class WindowSpec:
     length_ms: int
     lag_ms: int
     by_hours: bool = False
+
+    @classmethod
+    def asked(cls, length_ms: int, lag_ms: int, at_ms: int) -> WindowSpec:
+        """A window that is asked for at a moment, not shown all the time: made of hours wherever hours answer the question.
+
+        Hours are kept as long as history is, and hold the values that repeat, so that ranks have a closer bound.
+        """
+        return cls("asked", length_ms, lag_ms, by_hours=all(one % HOUR.pane_ms == 0 for one in (length_ms, lag_ms, at_ms)))
 
     @property
     def level(self) -> PaneLevel:
@@ -95,12 +104,13 @@ class SlotSpace:
         return self._offsets[self._first_page[slots]]
 
     def cell(self, slot: int, sums: I64) -> I64:
-        """A series' cell out of a window's array."""
-        cell = np.zeros(self._pages_of(slot) << _PAGE_BITS, dtype=np.int64)
+        """A series' cell out of a window's array; out of several arrays, one in each row, a cell in each row."""
+        leading = sums.shape[:-1]
+        pages = np.zeros((*leading, self._pages_of(slot), 1 << _PAGE_BITS), dtype=np.int64)
         places = self._places(slot)
-        at = np.flatnonzero((places >= 0) & (places < len(sums)))
-        cell.reshape(-1, 1 << _PAGE_BITS)[at] = sums[places[at][:, None] + np.arange(1 << _PAGE_BITS)]
-        return cell[: self._table.width(slot)]
+        at = np.flatnonzero((places >= 0) & (places < sums.shape[-1]))
+        pages[..., at, :] = sums[..., places[at][:, None] + np.arange(1 << _PAGE_BITS)]
+        return pages.reshape(*leading, -1)[..., : self._table.width(slot)]
 
     def take(self, slot: int, sums: I64) -> I64:
         """A series' cell out of a window's array, where it is 0 afterwards."""
@@ -144,6 +154,13 @@ class WindowSums:
     end_ms: int
     keys: list[SeriesKey]
     cells: list[I64]
+
+
+class Position(NamedTuple):
+    """A window's panes [first, end), and its flat array of sums then."""
+
+    panes: tuple[int, int]
+    sums: I64
 
 
 class RunningWindow:
@@ -218,24 +235,39 @@ class RunningWindow:
         """
         if self._panes is None:
             return None
+        return self.views([Position(self._panes, self._sums)], table, reserved)[0]
+
+    def position(self) -> Position | None:
+        """Where the window is now, with a copy of its sums, for `views`; None while it is unavailable."""
+        return None if self._panes is None else Position(self._panes, self._sums.copy())
+
+    def views(self, positions: Sequence[Position], table: SeriesTable, reserved: Collection[str]) -> list[WindowSums]:
+        """The sums by series at several positions of the window, at a cost that grows little with their number; see `view`."""
+        size = max(len(one.sums) for one in positions)
+        arrays = [_grown(one.sums, size, 0)[:size] for one in positions]
+        sums = arrays[0][None] if len(arrays) == 1 else np.stack(arrays)
         slots = self._space.placed()
         first = self._space.first(slots)
-        slots, first = slots[(first >= 0) & (first < len(self._sums))], first[(first >= 0) & (first < len(self._sums))]
-        predictions = self._sums[first]
-        if len(predictions) and int(predictions.max()) > SAFE_EVENTS:
+        slots, first = slots[(first >= 0) & (first < size)], first[(first >= 0) & (first < size)]
+        predictions = sums[:, first]
+        if predictions.size and int(predictions.max()) > SAFE_EVENTS:
             raise CapacityError(
                 f"window {self.spec.name}: a series has more than {SAFE_EVENTS} predictions, its sums could overflow; shorten it"
             )
+        found: list[tuple[list[SeriesKey], list[I64]]] = [([], []) for _ in positions]
+        live = predictions > 0
+        for place in np.flatnonzero(live.any(axis=0)).tolist():
+            key = table.key(int(slots[place]))
+            if not key.segment.startswith(RESERVED_PREFIX) or key.segment in reserved:
+                cells = self._space.cell(int(slots[place]), sums)
+                for row in np.flatnonzero(live[:, place]).tolist():
+                    found[row][0].append(key)
+                    found[row][1].append(cells[row])
         pane_ms = self.spec.level.pane_ms
-        live = [(slot, table.key(slot)) for slot in slots[predictions > 0].tolist()]
-        live = [(slot, key) for slot, key in live if not key.segment.startswith(RESERVED_PREFIX) or key.segment in reserved]
-        return WindowSums(
-            self.spec.name,
-            self._panes[0] * pane_ms,
-            self._panes[1] * pane_ms,
-            [key for _, key in live],
-            [self._space.cell(slot, self._sums) for slot, _ in live],
-        )
+        return [
+            WindowSums(self.spec.name, first_pane * pane_ms, end_pane * pane_ms, keys, cells)
+            for (first_pane, end_pane), (keys, cells) in zip((one.panes for one in positions), found, strict=True)
+        ]
 
     def _add(self, sums: PaneSums, sign: int) -> None:
         positions = self._space.positions(sums)

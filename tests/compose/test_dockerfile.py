@@ -6,6 +6,7 @@ import fnmatch
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy(ROOT / name, context)
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    # The image has a `python`; a machine may have a `python3` alone.
+    programs = tmp_path_factory.mktemp("programs")
+    (programs / "python").symlink_to(Path(sys.base_prefix, "bin", "python3"))
+    environment["PATH"] = f"{programs}:{environment['PATH']}"
     for step in (one for one in instructions() if one.stage == 0 and one.name == "RUN"):
         # Whoever builds an image has no cache; here it saves the load of everything at each run.
         command = step.text.replace(PREFIX, str(prefix)).replace("--no-cache-dir ", "")

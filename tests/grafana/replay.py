@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,16 @@ import yaml
 from grafana.generate.query import EXTRA_FAMILIES
 from monitor import cli
 from monitor.app import Engine
-from monitor.clock import ScaledClock
+from monitor.clock import ScaledClock, SystemClock
 from monitor.config_file import load_config
 from monitor.demo.replay import HoldingClock, Recording, ReplaySource, read_recording
 from monitor.demo.show import CONFIG
 from monitor.duration import DAY_MS
+from monitor.export.backfill_series import Scope
+from monitor.export.publisher import Publisher
+from monitor.metrics.catalogue import CATALOGUE
+from monitor.pipeline.sweep import Moment
+from monitor.prometheus_address import parse_address
 from monitor.service import Service
 from monitor.sources.protocol import SourceStatus
 from tests.services.prometheus import PrometheusServer
@@ -40,7 +45,7 @@ class KafkaLike(ReplaySource):
 
 @contextmanager
 def scraped(folder: Path) -> Iterator[PrometheusServer]:
-    """A Prometheus that has scraped the whole replay."""
+    """A Prometheus that has scraped the whole replay, and was told the end of it a second time, as a backfill."""
     config = load_config(str(_write_config(folder)))
     recordings = [read_recording(CONFIG.parent / name) for name in config.source.files]
     first_ms = min(int(one.arrival_ms[0]) for one in recordings)
@@ -52,14 +57,23 @@ def scraped(folder: Path) -> Iterator[PrometheusServer]:
     rules.write_text(yaml.safe_dump({"groups": [{"name": "test", "rules": [FIRING]}]}))
     service.start()
     try:
-        with PrometheusServer([service.address], [rules]) as prometheus:
+        with PrometheusServer([service.address], [rules], options=["--web.enable-remote-write-receiver"]) as prometheus:
             records = sum(len(one.lines) for one in recordings)
             prometheus.wait_for(f"calmon_records_consumed_total == {records} and calmon_clock_seconds * 1000 == {last_ms}", PATIENCE_S)
             # Two scrapes of the end, for what looks back.
             prometheus.wait_for(f"count_over_time((calmon_clock_seconds * 1000 == {last_ms})[5s:1s]) > 3")
+            _write_back(service, prometheus)
             yield prometheus
     finally:
         service.close()
+
+
+def _write_back(service: Service, prometheus: PrometheusServer) -> None:
+    """What the longest window shows, once more as what is known now: of this moment by the clock that queries go by."""
+    (window,) = (one for one in service.snapshot.windows if one.name == "100d")
+    moment = Moment(SystemClock().now_ms(), window.start_ms, window.end_ms, window.blocks)
+    with closing(Publisher(parse_address(prometheus.url))) as publisher:
+        assert publisher.publish(Scope("flights", "raw", window.name, CATALOGUE), [moment]).written > 0
 
 
 def _write_config(folder: Path) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from monitor.metrics.catalogue import CATALOGUE
-from monitor.names import PREFIX
+from monitor.names import BACKFILL_PREFIX, PREFIX
 from tests.grafana.dashboards import Asked, filled, queries, series_names, variable_queries
 from tests.grafana.replay import scraped
 from tests.services.prometheus import PrometheusServer
@@ -21,6 +21,7 @@ CHOSEN = {
     "early_by": "2s",
     "segment": "group",
     "__range": "10m",
+    "__interval": "10m",
     "__rate_interval": "1m",
 }
 OF_PROMETHEUS = {"ALERTS", "up", "scrape_duration_seconds"}
@@ -48,7 +49,7 @@ def test_every_query_returns_data(prometheus: PrometheusServer) -> None:
 
 
 def test_every_series_is_known(process_series: set[str]) -> None:
-    known = process_series | {PREFIX + metric.gauge for metric in CATALOGUE} | OF_PROMETHEUS
+    known = process_series | {prefix + metric.gauge for metric in CATALOGUE for prefix in (PREFIX, BACKFILL_PREFIX)} | OF_PROMETHEUS
     unknown = [
         (asked.place, name) for asked in [*queries(), *variable_queries()] for name in series_names(asked.expression) if name not in known
     ]

@@ -58,7 +58,7 @@ def test_the_account_of_evaluate_is_that_of_a_run(tmp_path: Path) -> None:
 
 
 def test_output_that_nobody_reads_to_the_end_is_no_traceback(tmp_path: Path) -> None:
-    many = [encode(prediction(f"p{number}", 1_780_272_000_000, 0.9, f"v{number}")) for number in range(2000)]
+    many = [encode(prediction(f"p{number}", 1_780_272_000_000, 0.9, f"v{number}")) for number in range(200)]
     events = write_lines(tmp_path / "events.ndjson", many)
     command = [*CALMON, "evaluate", str(events), "--format", "json"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -18,7 +18,7 @@ from monitor.pipeline.account import merge_accounts
 from monitor.pipeline.configured import settings_of
 from monitor.pipeline.digest import digest, dump
 from monitor.pipeline.references import ConfiguredReferences
-from monitor.pipeline.report import models_report, whole_blocks
+from monitor.pipeline.report import models_report, report_blocks
 from monitor.request.state import opened_shards
 from monitor.state.references import References
 
@@ -63,7 +63,7 @@ def metrics(into: Path, config: Path) -> Any:
     """Every metric over everything in a scratch state, as `calmon evaluate` says it."""
     settings = settings_of(load_config(config))
     with opened_shards(str(into)) as shards:
-        blocks = whole_blocks(shards, settings, ConfiguredReferences(References(into), {}, settings))
+        blocks = report_blocks(shards, settings, ConfiguredReferences(References(into), {}, settings), None, 0)
         return json.loads(json.dumps(models_report(blocks)))
 
 

@@ -73,6 +73,7 @@ class PrometheusServer:
         alertmanagers: ``host:port`` each, to be told of alerts.
         blocks: Directory of blocks to serve instead of an empty database; it is written to.
         options: Further command-line options.
+        out_of_order: Duration that samples may be older than the newest one; they may not where it is empty.
     """
 
     def __init__(
@@ -82,10 +83,12 @@ class PrometheusServer:
         alertmanagers: Sequence[str] = (),
         blocks: Path | None = None,
         options: Sequence[str] = (),
+        out_of_order: str = "",
     ) -> None:
         self._alertmanagers = list(alertmanagers)
         self._blocks = blocks
         self._options = list(options)
+        self._out_of_order = out_of_order
         self._targets = list(targets)
         self._rule_files = [str(path.resolve()) for path in rule_files]
         self._process: subprocess.Popen[bytes] | None = None
@@ -158,12 +161,14 @@ class PrometheusServer:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def _start(self, program: str, directory: Path) -> None:
-        config = {
+        config: dict[str, Any] = {
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
             "scrape_configs": [{"job_name": "calmon", "static_configs": [{"targets": self._targets}]}],
             "rule_files": self._rule_files,
             "alerting": {"alertmanagers": [{"static_configs": [{"targets": self._alertmanagers}]}]},
         }
+        if self._out_of_order:
+            config["storage"] = {"tsdb": {"out_of_order_time_window": self._out_of_order}}
         config_file = directory / "prometheus.yml"
         config_file.write_text(yaml.safe_dump(config))
         address = f"127.0.0.1:{free_port()}"
@@ -199,10 +204,21 @@ class PrometheusServer:
                 time.sleep(0.1)
         raise AssertionError(f"prometheus not ready in {START_TIMEOUT_S:g} s\n{self.log()}")
 
+    def raw(self, selector: str, begin_ms: int, end_ms: int) -> bytes:
+        """Answer to the question for every stored sample of a selector in [begin, end], staleness markers left out.
+
+        Raises:
+            AssertionError: As `query`.
+        """
+        return self._answer("/api/v1/query", {"query": f"{selector}[{end_ms - begin_ms}ms]", "time": f"{end_ms / 1000:.3f}"})
+
     def _get(self, path: str, parameters: dict[str, str]) -> Any:
+        return json.loads(self._answer(path, parameters))
+
+    def _answer(self, path: str, parameters: dict[str, str]) -> bytes:
         try:
             with _LOCAL.open(f"{self.url}{path}?{urlencode(parameters)}", timeout=30) as answer:
-                return json.load(answer)
+                return bytes(answer.read())
         except HTTPError as error:
             with error:
                 body = error.read().decode(errors="replace")

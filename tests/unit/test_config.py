@@ -14,6 +14,7 @@ from monitor.config import SECTIONS, Config, HttpConfig, SourceConfig, StateConf
 from monitor.config_file import load_config, parse_config
 from monitor.config_kafka import KafkaConfig
 from monitor.config_model import ModelConfig
+from monitor.config_revisions import RevisionsConfig
 from monitor.duration import DAY_MS, HOUR_MS, MINUTE_MS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -155,6 +156,7 @@ def test_keys_without_a_default_are_documented_as_such() -> None:
     unset = {key for key in SECTIONS["models"].model_fields if getattr(ModelConfig(), key) is None}
     expected = {key.removesuffix("_ms") for key in unset} | {"quarantine.file", "quarantine.topic"}
     expected |= {f"source.kafka.{key}" for key, field in KafkaConfig.model_fields.items() if field.default is None}
+    expected |= {f"revisions.{key}" for key, field in RevisionsConfig.model_fields.items() if field.default is None}
     assert {key for key, default in documented.items() if default == "not set"} == expected
 
 

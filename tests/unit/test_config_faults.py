@@ -39,7 +39,7 @@ ONE_FAULT = {
     "http: !!map {port: 1}": "http: YAML tags (tag:yaml.org,2002:map) are not supported: leave it out (line 1)",
     "http: {!x port: 1}": "http.port: YAML tags (!x) are not supported: leave it out (line 1)",
     "models: {? [a] : {}}": "models: a key must be a text (line 1)",
-    "<<: {http: 1}": '"<<": unknown key; known here: source, state, windows, evaluation, evidence, quarantine, '
+    "<<: {http: 1}": '"<<": unknown key; known here: source, state, windows, evaluation, evidence, revisions, quarantine, '
     "http, defaults, models (line 1)",
     # Unknown keys
     "htpp: {}": "htpp: unknown key; did you mean http? (line 1)",
@@ -131,6 +131,14 @@ ONE_FAULT = {
     "defaults: {epoch_start: 2026-01-01T00:00:00+05:30}": (
         "defaults.epoch_start: must be a whole hour of UTC, got 2026-01-01T00:00:00+05:30 (line 1)"
     ),
+    # Revisions
+    "revisions: {every: 999ms}": "revisions.every: must be at least 1s, got 999ms (line 1)",
+    "revisions: {threshold: 1.5}": "revisions.threshold: must be 0.0 to 1.0, got 1.5 (line 1)",
+    "revisions: {prometheus: localhost:9090}": (
+        "revisions.prometheus: must begin with http:// or https:// and a host, got localhost:9090 (line 1)"
+    ),
+    "revisions: {bearer_token_file: b}": "revisions.bearer_token_file: needs prometheus, the server that it is for (line 1)",
+    "revisions: {prometheus: 'http://a', username: b}": "revisions.password_file: username and password_file go together (line 1)",
     # Windows and history
     "windows: []": "windows: must be 1 to 16 windows, 0 are given (line 1)",
     "windows: [{name: w}]": "windows[0].length: this key is needed (line 1)",

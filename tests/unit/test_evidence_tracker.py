@@ -22,12 +22,12 @@ from monitor.pipeline.evidence import tracker as tracker_module
 from monitor.pipeline.evidence.book import Book
 from monitor.pipeline.evidence.judgement import judge
 from monitor.pipeline.pages import render_snapshot
-from monitor.sources.protocol import Slice
 from monitor.state import keys
 from monitor.state.protocol import Changes
 from tests.doubles.evidence_stream import MATURITY_MS, Event, cells, course, made, records, same
 from tests.doubles.list_source import ListSource
 from tests.doubles.memory_store import MemoryStore
+from tests.doubles.sharded_source import ShardedSource
 from tests.recovery.stream import START_MS, encode, label, prediction
 
 KEEPS = "state: {directory: unused, horizon: none}\nwindows: [{name: 1h, length: 1h}]\n"
@@ -182,22 +182,6 @@ def test_a_bounded_number_of_panes_enters_in_a_tick(
     finish(engine, clock, days=40)
     check(engine, EVENTS)
     assert journal(engine) == undisturbed
-
-
-class ShardedSource(ListSource):
-    """Deals the records to partitions by their ids, each a shard."""
-
-    def __init__(self, lines: Sequence[bytes], shards: int) -> None:
-        super().__init__([(f"part-{_shard(line, shards)}", line) for line in lines])
-
-    def poll(self, max_records: int, timeout_s: float) -> Sequence[Slice]:
-        """As without shards, each slice with its shard."""
-        return [replace(part, shard=part.partition.removeprefix("part-")) for part in super().poll(max_records, timeout_s)]
-
-
-def _shard(line: bytes, shards: int) -> int:
-    one = line.split(b'"prediction_id":"')[1].split(b'"')[0]
-    return sum(one) % shards
 
 
 @pytest.mark.parametrize("shards", [1, 4])

@@ -11,7 +11,8 @@ from pydantic import SecretStr
 
 from monitor.config_kafka import KafkaConfig
 from monitor.errors import ConfigError
-from monitor.kafka_options import HiddenText, TokenFile, client_options
+from monitor.kafka_options import TokenFile, client_options
+from monitor.secret_file import HiddenText
 
 SERVERS = ("a:1",)
 

@@ -178,8 +178,11 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return snapshot(directory)
 
 
+@pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_is_an_error_at_opening_or_reading_and_never_an_end(damage: str, filled: dict[str, bytes], tmp_path: Path) -> None:
+def test_damage_is_an_error_at_opening_or_reading_and_never_an_end(
+    damage: str, read_only: bool, filled: dict[str, bytes], tmp_path: Path
+) -> None:
     for name, data in filled.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(data)
@@ -193,7 +196,7 @@ def test_damage_is_an_error_at_opening_or_reading_and_never_an_end(damage: str, 
         lambda store: list(store.scan(b"r", b"s")),
     ):
         with pytest.raises(StateError) as refused:
-            read(RocksStore(tmp_path))
+            read(RocksStore(tmp_path, read_only))
         messages.append(str(refused.value))
     for message in messages:
         assert "move it away (mv" in message

@@ -67,6 +67,12 @@ class Tracker:
         self._reached = reached
         self._cells: list[dict[VersionKey, I64]] = []
         self._standings: dict[VersionKey, Standing] = {}
+        for shard in shards:
+            self.join(shard)
+
+    def join(self, shard: Shard) -> None:
+        """Tell a shard, before it takes anything in, which of its panes have entered already."""
+        shard.judged_pane = self.book.next_pane
 
     def tick(self, now_ms: int, known_ms: int | None) -> Evidence:
         """Let panes enter that have become mature; what there is to show.
@@ -137,7 +143,7 @@ class Tracker:
             for entry in crossings:
                 log.warning("evidence: %s", entry.told())
             for shard in shards:
-                shard.matured.settled_pane = next_pane
+                shard.matured.settled_pane = shard.judged_pane = next_pane
         return set(courses)
 
     def _take(self, shards: Sequence[Shard], first: int, limit: int) -> tuple[int, _Entering] | None:

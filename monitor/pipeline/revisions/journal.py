@@ -1,0 +1,131 @@
+"""The journal of revisions: what windows were before matured panes changed, what they are now, and by which records.
+
+An entry and how far each shard was taken in are one atomic write, so that a crash neither loses a revision nor notes it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from monitor.errors import StateError
+from monitor.pipeline.revisions.cause import Cause
+from monitor.state import keys
+from monitor.state.protocol import Changes, StateStore
+
+KEPT = 1_000
+"""Entries that are kept; the oldest goes first."""
+
+
+class Move(msgspec.Struct, frozen=True):
+    """The largest move of a metric.
+
+    Attributes:
+        metric: Its name.
+        window: Name of the window.
+        at_ms: Moment that the window is seen from.
+        old: What it was before; None where undefined.
+        new: What it is now; None where undefined.
+    """
+
+    metric: str
+    window: str
+    at_ms: int
+    old: float | None
+    new: float | None
+
+
+class Revision(msgspec.Struct, frozen=True):
+    """One entry: what changed of a version between two looks.
+
+    Attributes:
+        number: From 0, in the order they were noted.
+        noted_ms: When, by the clock.
+        model: Whose panes changed.
+        version: Of which of its versions.
+        start_ms: First event time of the hours that changed.
+        end_ms: End of the last one.
+        causes: The records that did it.
+        moves: Of each metric that moved at all.
+        moved: By window: first and last moment of each hourly run that moved by more than the threshold.
+        published: By window: the `revision` that Prometheus has of these moments; windows that wait are absent.
+    """
+
+    number: int
+    noted_ms: int
+    model: str
+    version: str
+    start_ms: int
+    end_ms: int
+    causes: list[Cause]
+    moves: list[Move]
+    moved: dict[str, list[tuple[int, int]]]
+    published: dict[str, int] = {}
+
+
+class _Taken(msgspec.Struct):
+    """How far the journal has come: number of the next entry, and the last checkpoint taken in of each shard."""
+
+    next_number: int = 0
+    sequences: dict[str, int] = {}
+
+
+class Journal:
+    """What is kept of revisions.
+
+    Args:
+        store: Where; read at once.
+
+    Attributes:
+        entries: The newest last.
+
+    Raises:
+        StateError: It is damaged.
+    """
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+        try:
+            data = store.get(keys.REVISED)
+            self._taken = _Taken() if data is None else msgspec.msgpack.decode(data, type=_Taken)
+            self.entries = [msgspec.json.decode(value, type=Revision) for _, value in store.scan(*keys.prefix_range(b"w"))]
+        except msgspec.DecodeError as error:
+            raise StateError(f"the journal of revisions is damaged: {error}; restore the state from a backup or start anew") from error
+
+    @property
+    def next_number(self) -> int:
+        """Number of the next entry; as many there have ever been."""
+        return self._taken.next_number
+
+    @property
+    def sequences(self) -> Mapping[str, int]:
+        """The last checkpoint of each shard that was taken in."""
+        return self._taken.sequences
+
+    def commit(self, sequences: Mapping[str, int], entries: Sequence[Revision]) -> None:
+        """Take in checkpoints of shards up to these numbers with the entries made of them, all or nothing.
+
+        Raises:
+            StateError: It could not be written; nothing has changed.
+        """
+        taken = _Taken(self.next_number + len(entries), {**self._taken.sequences, **sequences})
+        changes = Changes(puts=[(keys.REVISED, msgspec.msgpack.encode(taken))])
+        changes.puts += [(keys.revision(entry.number), msgspec.json.encode(entry)) for entry in entries]
+        kept = [*self.entries, *entries]
+        changes.deletes = [keys.revision(entry.number) for entry in kept[:-KEPT]]
+        self._store.commit(changes)
+        self._taken = taken
+        self.entries = kept[-KEPT:]
+
+    def published(self, number: int, window: str, revision: int) -> None:
+        """Note which `revision` Prometheus has of an entry's window.
+
+        Raises:
+            StateError: It could not be written.
+        """
+        place = next(place for place, entry in enumerate(self.entries) if entry.number == number)
+        entry = self.entries[place]
+        entry = msgspec.structs.replace(entry, published={**entry.published, window: revision})
+        self._store.commit(Changes(puts=[(keys.revision(number), msgspec.json.encode(entry))]))
+        self.entries = [*self.entries[:place], entry, *self.entries[place + 1 :]]

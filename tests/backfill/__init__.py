@@ -1,0 +1,1 @@
+"""Labels that come late and in bulk, by every way that there is."""

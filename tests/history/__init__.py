@@ -1,0 +1,1 @@
+"""Metrics at past moments."""

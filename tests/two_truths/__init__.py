@@ -1,0 +1,1 @@
+"""What was known then and what is known now, side by side in a real Prometheus."""

@@ -1,0 +1,372 @@
+"""Revisions: what late records did to windows that had matured, against the windows themselves before and after."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.app import Engine
+from monitor.cli import main
+from monitor.clock import ManualClock
+from monitor.config_file import parse_config
+from monitor.duration import DAY_MS, HOUR_MS
+from monitor.errors import StateError
+from monitor.pipeline.configured import settings_of
+from monitor.pipeline.pages import render_snapshot
+from monitor.pipeline.revisions.journal import KEPT, Journal, Revision
+from monitor.pipeline.revisions.moves import WATCHED, moments_of
+from monitor.pipeline.sweep import Question, sweep
+from monitor.state.protocol import Changes
+from monitor.windows.running import WindowSpec
+from tests.doubles.list_source import ListSource
+from tests.doubles.memory_store import MemoryStore
+from tests.doubles.sharded_source import ShardedSource
+from tests.recovery.stream import START_MS, encode, label, prediction
+
+WATCHES = (
+    "windows: [{name: 1h, length: 1h}, {name: 24h, length: 24h, lag: 48h}, {name: 6h, length: 6h, lag: 72h}]\n"
+    "revisions: {threshold: 0.02}\nquarantine: {file: /dev/null}\n"
+)
+CONFIG = parse_config(f"state: {{directory: unused, horizon: none}}\n{WATCHES}", "test", {})
+WINDOWS = [WindowSpec("24h", 24 * HOUR_MS, 48 * HOUR_MS, by_hours=True), WindowSpec("6h", 6 * HOUR_MS, 72 * HOUR_MS, by_hours=True)]
+Known = Mapping[tuple[str, str, str, int, str], float]
+"""Values by model, version, window, moment and metric."""
+
+VERSIONS = (("m", "v1"), ("m", "v2"))
+DAYS = 7
+END_MS = START_MS + DAYS * DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A record that comes late.
+
+    Attributes:
+        value: Its bytes.
+        version: Of the prediction.
+        predicted_at: Event time of the prediction.
+        kind: How it changes sums; None if it says what was known.
+    """
+
+    value: bytes
+    version: str
+    predicted_at: int
+    kind: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Predictions with labels that came in time, and records that come after most hours have matured."""
+
+    early: Sequence[bytes]
+    late: Sequence[Late]
+
+    @property
+    def lines(self) -> list[bytes]:
+        """All of it, in the order of arrival."""
+        return [*self.early, *(one.value for one in self.late)]
+
+
+def make_stream(seed: int) -> Stream:
+    chance = random.Random(seed)  # noqa: S311 - must be the same every time
+    early: list[tuple[int, bytes]] = []
+    late: list[Late] = []
+    for number in range(DAYS * 24 * 3):
+        at = START_MS + number * HOUR_MS // 3 + chance.randrange(HOUR_MS // 3)
+        one, version, value = f"id-{number}", chance.choice(("v1", "v2")), chance.choice(("yes", "yes", "no"))
+        draw = chance.random()
+        if draw < 0.98:
+            early.append((at, encode(prediction(one, at, chance.choice((0.6, 0.8, 0.97)), version))))
+        else:
+            late.append(Late(encode(prediction(one, at, 0.8, version)), version, at, "prediction"))
+        if draw < 0.7:
+            early.append((at + HOUR_MS, encode(label(one, at + HOUR_MS, value))))
+        elif draw < 0.98:
+            late.append(Late(encode(label(one, END_MS, value)), version, at, "first_label"))
+        if 0.6 < draw < 0.7:
+            late.append(Late(encode(label(one, END_MS, "no", revision=1)), version, at, "correction" if value == "yes" else None))
+        elif 0.57 < draw < 0.6:
+            late.append(Late(encode(label(one, END_MS, None, revision=1)), version, at, "withdrawal"))
+    chance.shuffle(late)
+    return Stream([value for _, value in sorted(early)], late)
+
+
+def begin(lines: Sequence[bytes], store: MemoryStore) -> tuple[Engine, ManualClock]:
+    clock = ManualClock(START_MS)
+    engine = Engine(CONFIG, clock, source=ListSource([("events", line) for line in lines]), store=store)
+    engine.runner.start()
+    return engine, clock
+
+
+def read(engine: Engine, clock: ManualClock, until: int, batch: int = 50) -> None:
+    """Read so many records in all, and let mature what has."""
+    while engine.shard.account.consumed < until:
+        engine.runner.step(min(batch, until - engine.shard.account.consumed))
+    clock.set(max(engine.shard.newest_ms.values()))
+    before = -1
+    while before != engine.shard.judged_pane:
+        before = engine.shard.judged_pane
+        engine.evaluator.tick()
+
+
+def known(engine: Engine, last_ms: int) -> Known:
+    """Every watched metric of every version and window at every hour, as known now."""
+    found = {}
+    for window in WINDOWS:
+        moments = range(START_MS + HOUR_MS + window.lag_ms, last_ms + 1, HOUR_MS)
+        for model, version in VERSIONS:
+            question = Question(model, version, window, WATCHED, settings_of(CONFIG), {})
+            for moment in sweep([engine.shard], question, moments):
+                for block in moment.blocks:
+                    for row in [row for row, key in enumerate(block.keys) if key.segment == "all"]:
+                        for metric, values in block.values.items():
+                            if not math.isnan(values[row]):
+                                found[model, version, window.name, moment.at_ms, metric.name] = float(values[row])
+    return found
+
+
+def revise(engine: Engine, now_ms: int) -> list[Revision]:
+    assert engine.reviser is not None
+    return engine.reviser.run(now_ms)
+
+
+def distance(pair: tuple[float | None, float | None]) -> float:
+    return math.inf if pair[0] is None or pair[1] is None else abs(pair[1] - pair[0])
+
+
+def differences(before: Known, after: Known, version: str) -> dict[tuple[str, int, str], tuple[float | None, float | None]]:
+    """Watched metrics that differ, by window, moment and name."""
+    found = {}
+    for key in before.keys() | after.keys():
+        pair = before.get(key), after.get(key)
+        if key[1] == version and pair[0] != pair[1]:
+            found[key[2], key[3], key[4]] = pair
+    return found
+
+
+def causes_of(late: Sequence[tuple[int, Late]], version: str, judged_ms: int) -> dict[str, tuple[int, int, int]]:
+    """Records by kind that changed what had matured: how many, the first line and the last one."""
+    lines: dict[str, list[int]] = {}
+    for number, one in late:
+        if one.kind is not None and one.version == version and one.predicted_at < judged_ms:
+            lines.setdefault(one.kind, []).append(number)
+    return {kind: (len(found), found[0], found[-1]) for kind, found in lines.items()}
+
+
+def told_causes(entry: Revision) -> dict[str, tuple[int, int, int]]:
+    assert {cause.partition for cause in entry.causes} == {"events"}
+    return {cause.kind: (cause.records, cause.first_offset, cause.last_offset) for cause in entry.causes}
+
+
+def test_an_entry_says_what_windows_were_what_they_are_and_by_which_records() -> None:
+    stream = make_stream(1)
+    engine, clock = begin(stream.lines, MemoryStore())
+    read(engine, clock, len(stream.early))
+    judged_ms = engine.shard.judged_pane * HOUR_MS
+    assert judged_ms > START_MS + 4 * DAY_MS
+    now_ms = judged_ms + 48 * HOUR_MS
+    assert revise(engine, now_ms) == []
+    before = known(engine, now_ms)
+    read(engine, clock, len(stream.lines))
+    after = known(engine, now_ms)
+    entries = revise(engine, now_ms)
+    assert [(entry.model, entry.version) for entry in entries] == list(VERSIONS)
+    for entry in entries:
+        late = list(enumerate(stream.late, len(stream.early) + 1))
+        assert told_causes(entry) == causes_of(late, entry.version, judged_ms)
+        hours = {one.predicted_at // HOUR_MS for one in stream.late if one.kind and one.version == entry.version}
+        assert (entry.start_ms, entry.end_ms) == (min(hours) * HOUR_MS, (max(h for h in hours if h * HOUR_MS < judged_ms) + 1) * HOUR_MS)
+
+        moved = differences(before, after, entry.version)
+        for move in entry.moves:
+            assert (move.old, move.new) == moved[move.window, move.at_ms, move.metric]
+        largest = {
+            metric.name: max((distance(pair) for at, pair in moved.items() if at[2] == metric.name), default=0) for metric in WATCHED
+        }
+        assert {move.metric: distance((move.old, move.new)) for move in entry.moves} == {name: far for name, far in largest.items() if far}
+        far = {(window, at_ms) for (window, at_ms, _), pair in moved.items() if distance(pair) > 0.02}
+        assert {(window, at_ms) for window, found in entry.moved.items() for at_ms in moments_of(found)} == far
+        assert {window for window, _ in far} == {"24h", "6h"}
+    assert {kind for entry in entries for kind in told_causes(entry)} == {"first_label", "correction", "withdrawal", "prediction"}
+    assert revise(engine, now_ms) == []
+    engine.close()
+
+
+@given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(0, 60), max_size=3), batch=st.integers(1, 40), restart=st.booleans())
+@settings(max_examples=5, deadline=None)
+def test_entries_follow_on_each_other_however_often_it_is_looked(seed: int, cuts: list[int], batch: int, restart: bool) -> None:
+    stream = make_stream(seed)
+    store = MemoryStore()
+    engine, clock = begin(stream.lines, store)
+    read(engine, clock, len(stream.early))
+    judged_ms = engine.shard.judged_pane * HOUR_MS
+    now_ms = judged_ms + 48 * HOUR_MS
+    before = known(engine, now_ms)
+    told: dict[str, dict[str, int]] = {}
+    for cut in [*sorted(min(len(stream.early) + cut, len(stream.lines)) for cut in cuts), len(stream.lines)]:
+        if restart:
+            engine.close()
+            engine, clock = begin(stream.lines, store)
+        while engine.shard.account.consumed < cut:
+            engine.runner.step(min(batch, cut - engine.shard.account.consumed))
+        after = known(engine, now_ms)
+        for entry in revise(engine, now_ms):
+            moved = differences(before, after, entry.version)
+            assert all((move.old, move.new) == moved[move.window, move.at_ms, move.metric] for move in entry.moves)
+            for cause in entry.causes:
+                kinds = told.setdefault(entry.version, {})
+                kinds[cause.kind] = kinds.get(cause.kind, 0) + cause.records
+        before = after
+    late = list(enumerate(stream.late))
+    for _, version in VERSIONS:
+        assert told.get(version, {}) == {kind: count for kind, (count, _, _) in causes_of(late, version, judged_ms).items()}
+    engine.close()
+
+
+def test_shards_make_no_difference(tmp_path: Path) -> None:
+    stream = make_stream(4)
+    text = f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\nsource: {{kafka: {{bootstrap_servers: [a:1]}}}}\n{WATCHES}"
+    told = []
+    for shards in (1, 3):
+        clock = ManualClock(START_MS)
+        config = parse_config(text.replace("/state", f"/state-{shards}"), "test", {})
+        engine = Engine(config, clock, source=ShardedSource(stream.lines, shards))
+        engine.runner.start()
+        try:
+            engine.runner.step(len(stream.early))
+            clock.set(END_MS - 3 * HOUR_MS)  # well before what the slowest partition has delivered
+            engine.evaluator.tick()
+            while engine.shards[0].judged_pane * HOUR_MS < END_MS - 51 * HOUR_MS:
+                engine.evaluator.tick()
+            engine.runner.step(len(stream.late))
+            assert len(engine.shards) == shards
+            entries = revise(engine, END_MS - 3 * HOUR_MS)
+            assert all({cause.partition for cause in entry.causes} == {f"part-{n}" for n in range(shards)} for entry in entries)
+            told.append([(entry.moves, entry.moved, entry.start_ms, entry.end_ms, _records(entry)) for entry in entries])
+        finally:
+            engine.close()
+    assert told[0] == told[1]
+    assert len(told[0]) == len(VERSIONS)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_the_command_tells_the_journal_beside_the_service(shards: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stream = make_stream(5)
+    source = f"source: {{kafka: {{bootstrap_servers: [a:1], shards: {'one' if shards == 1 else 'partitions'}}}}}\n"
+    text = f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\n{source}{WATCHES}"
+    clock = ManualClock(START_MS)
+    records = ListSource([("events", line) for line in stream.lines]) if shards == 1 else ShardedSource(stream.lines, shards)
+    engine = Engine(parse_config(text, "test", {}), clock, source=records)
+    engine.runner.start()
+    try:
+        engine.runner.step(len(stream.early))
+        clock.set(END_MS - 3 * HOUR_MS)
+        engine.evaluator.tick()
+        engine.runner.step(len(stream.late))
+        entries = revise(engine, END_MS)
+        words = ["history", "m", "v1", "--revisions", "--state", str(tmp_path / "state")]
+        assert main([*words, "--format", "json"]) == 0
+        (told,) = json.loads(capsys.readouterr().out)
+        assert msgspec.convert(told, Revision) == entries[0]
+        assert told["start"] == "2026-06-01T00:00:00Z"
+        assert main(words) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("revision 0, noted 2026-06-08T00:00:00Z: hours 2026-06-01T00:00:00Z to ")
+        assert len(lines) == 2 + len(entries[0].causes) + len(entries[0].moves)
+        assert lines[-1] == "  in Prometheus: 24h: not written; 6h: not written"
+        assert main([*words[:2], "v9", *words[3:]]) == 0
+        assert capsys.readouterr().out.startswith("no revision is noted")
+        assert main([*words, "--window", "24h"]) == 2
+        assert "--window: --revisions tells every entry" in capsys.readouterr().err
+    finally:
+        engine.close()
+
+
+def _records(entry: Revision) -> dict[str, int]:
+    return {kind: sum(cause.records for cause in entry.causes if cause.kind == kind) for kind in {cause.kind for cause in entry.causes}}
+
+
+class KilledError(Exception):
+    """Ends what it is raised in, as a kill does."""
+
+
+@pytest.mark.parametrize("point", ["revised", "noted"])
+def test_a_kill_neither_loses_an_entry_nor_notes_it_twice(point: str) -> None:
+    stream = make_stream(2)
+    store, undisturbed = MemoryStore(), MemoryStore()
+    for one in (store, undisturbed):
+        engine, clock = begin(stream.lines, one)
+        read(engine, clock, len(stream.early))
+        read(engine, clock, len(stream.lines))
+        engine.close()
+    engine, _ = begin(stream.lines, undisturbed)
+    expected = revise(engine, END_MS)
+    assert expected
+
+    def reached(name: str) -> None:
+        if name == point:
+            raise KilledError
+
+    engine = Engine(CONFIG, ManualClock(END_MS), source=ListSource([]), store=store, reached=reached)
+    with pytest.raises(KilledError):
+        revise(engine, END_MS)
+    engine = Engine(CONFIG, ManualClock(END_MS), source=ListSource([]), store=store)
+    revise(engine, END_MS)
+    assert engine.reviser is not None
+    assert engine.reviser.journal.entries == expected
+    assert revise(engine, END_MS) == []
+
+
+def test_nothing_is_a_revision_before_anything_has_matured() -> None:
+    stream = make_stream(3)
+    engine, _ = begin(stream.lines, MemoryStore())
+    while engine.runner.step(50):
+        pass
+    assert revise(engine, END_MS) == []
+    engine.close()
+
+
+def test_the_page_and_the_counter_tell_of_entries() -> None:
+    stream = make_stream(1)
+    engine, clock = begin(stream.lines, MemoryStore())
+    read(engine, clock, len(stream.early))
+    read(engine, clock, len(stream.lines))
+    entries = revise(engine, END_MS)
+    assert engine.reviser is not None
+    rendered = render_snapshot(engine.evaluator.snapshot, journal=engine.reviser.journal)
+    assert f"calmon_revisions_total {float(len(entries))}" in rendered.metrics.decode()
+    page = rendered.status.decode()
+    assert "<h2>Revisions</h2>" in page
+    for entry in entries:
+        for cause in entry.causes:
+            assert f"{cause.records} {cause.kind} of events {cause.first_offset} to {cause.last_offset}" in page
+
+
+def test_the_journal_keeps_the_newest_entries() -> None:
+    store = MemoryStore()
+    journal = Journal(store)
+    made = [Revision(number, number, "m", "v", 0, 0, [], [], {}) for number in range(KEPT + 20)]
+    for first in range(0, len(made), 70):
+        journal.commit({"all": first + 1}, made[first : first + 70])
+    assert journal.entries == made[-KEPT:]
+    again = Journal(store)
+    assert again.entries == made[-KEPT:]
+    assert again.next_number == len(made)
+    again.published(made[-1].number, "24h", 2)
+    assert Journal(store).entries[-1].published == {"24h": 2}
+
+
+def test_a_damaged_journal_is_refused() -> None:
+    store = MemoryStore()
+    store.commit(Changes(puts=[(b"!revised", b"\xc1")]))
+    with pytest.raises(StateError, match="the journal of revisions is damaged"):
+        Journal(store)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from monitor.sources.kafka_layout import Span
 from monitor.sources.protocol import Source
 from tests.kafka.topics import Topics
 from tests.services.kafka import Kafka
@@ -31,7 +32,7 @@ class TopicLog:
         self._topics.append(topic, int(number), records)
 
     def source(self, *, live: bool) -> Source:
-        return self._topics.source(until_end=not live)
+        return self._topics.source(None if live else Span())
 
 
 class TestKafka(SourceContract):

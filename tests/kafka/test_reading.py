@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
+from monitor.sources.kafka_layout import Span
 from monitor.sources.kafka_settings import KafkaSettings
+from monitor.sources.protocol import Slice
 from tests.kafka.topics import TIME_MS, Topics, poll_until, positions_after, read, rows
 from tests.services.kafka import Kafka, open_client
 
@@ -113,10 +115,47 @@ def test_aborted_transactions_are_not_seen(topics: Topics) -> None:
             producer.begin_transaction()
             producer.send(topics.predictions, value=value, partition=0).get(timeout=20)
             (producer.commit_transaction if keep else producer.abort_transaction)()
-    with topics.started(until_end=True) as source:
+    with topics.started(span=Span()) as source:
         slices = poll_until(source, lambda: source.exhausted, "the end behind the last abort marker")
         assert [value for _, value in rows(slices, f"{topics.predictions}-0")] == [b"first", b"second"]
         assert source.lags()[f"{topics.predictions}-0"].records == 0
+
+
+@pytest.mark.parametrize("max_records", [1, 3, 100])
+def test_a_span_is_read_and_nothing_beside_it_without_a_group(topics: Topics, max_records: int) -> None:
+    name = f"{topics.predictions}-0"
+    topics.append(topics.predictions, 0, [b"%d" % number for number in range(10)])
+    topics.append(topics.labels, 1, [b"{}"] * 4)
+    span = Span({name: 3, f"{topics.labels}-0": 0}, {name: 7})
+    slices: list[Slice] = []
+    with topics.started(span=span, group_id=None) as source:
+        while not source.exhausted:
+            slices += source.poll(max_records, 0.2)
+            source.committed(positions_after(slices))
+        assert source.poll(100, 0.2) == []
+        assert source.trouble is None
+        assert source.live_partitions() == source.assigned
+    assert rows(slices, name) == [(number, b"%d" % number) for number in range(3, 7)]
+    assert [offset for offset, _ in rows(slices, f"{topics.labels}-1")] == [0, 1, 2, 3]
+    assert committed_offset(topics, topics.predictions, 0) is None
+    with topics.kafka.admin() as admin:
+        assert topics.group not in str(admin.list_groups())
+    with topics.started(positions_after(slices), span=Span(span.first), group_id=None) as source:
+        assert rows(read(source, 3), name) == [(number, b"%d" % number) for number in (7, 8, 9)]
+
+
+def test_a_span_that_ends_behind_an_aborted_record_ends_though_the_log_goes_on(topics: Topics) -> None:
+    name = f"{topics.predictions}-0"
+    options = {"bootstrap_servers": topics.kafka.bootstrap, "transactional_id": topics.group, "acks": "all"}
+    with closing(open_client(KafkaProducer, **options)) as producer:
+        producer.init_transactions()
+        for value, keep in ((b"first", True), (b"aborted", False), (b"second", True)):
+            producer.begin_transaction()
+            producer.send(topics.predictions, value=value, partition=0).get(timeout=20)
+            (producer.commit_transaction if keep else producer.abort_transaction)()
+    with topics.started(span=Span(end={name: 4}), group_id=None) as source:
+        slices = poll_until(source, lambda: source.exhausted, "the end of the span")
+    assert rows(slices, name) == [(0, b"first")]
 
 
 def test_lag_assignment_and_trouble(topics: Topics) -> None:

@@ -18,6 +18,7 @@ from monitor.app import Engine
 from monitor.clock import ManualClock
 from monitor.config_file import parse_config
 from monitor.pipeline.account import merge_accounts
+from monitor.sources.kafka_layout import Span
 from monitor.sources.protocol import Slice
 from tests.kafka.topics import TIME_MS, Topics, positions_after, read, rows
 from tests.services.kafka import KafkaBroker
@@ -100,7 +101,7 @@ def test_each_unreadable_record_has_its_outcome_and_its_place_in_the_quarantine(
     damaged: dict[tuple[str | None, bool], Topics], tmp_path: Path
 ) -> None:
     topics = damaged[None, False]
-    source = topics.source(until_end=True)
+    source = topics.source(Span())
     config = parse_config(f"state: {{directory: {tmp_path}, horizon: none}}\nquarantine: {{file: {tmp_path / 'refused'}}}", "test", {})
     engine = Engine(config, ManualClock(TIME_MS), source=source)
     engine.runner.start()

@@ -45,12 +45,12 @@ class Topics:
         }
         return KafkaSettings(**base | changes)
 
-    def source(self, until_end: bool = False, **changes: Any) -> KafkaSource:
-        return KafkaSource(self.settings(**changes), span=Span() if until_end else None, on_stuck=fail)
+    def source(self, span: Span | None = None, **changes: Any) -> KafkaSource:
+        return KafkaSource(self.settings(**changes), span=span, on_stuck=fail)
 
     @contextmanager
-    def started(self, positions: Mapping[str, Position] | None = None, until_end: bool = False, **changes: Any) -> Iterator[KafkaSource]:
-        source = self.source(until_end, **changes)
+    def started(self, positions: Mapping[str, Position] | None = None, span: Span | None = None, **changes: Any) -> Iterator[KafkaSource]:
+        source = self.source(span, **changes)
         try:
             source.start(positions or {})
             yield source

@@ -119,7 +119,11 @@ def test_what_it_says_adds_up(tmp_path: Path) -> None:
     for name, values in models.items():
         model, version = name.split("@")
         assert f"{model} {version}: {values['predictions']:,} predictions, {values['labelled']:,} with a label\n" in text
-    assert said(*text.splitlines()[-1].removeprefix("next: calmon ").split()) == (0, f"{there.digest}\n", "")
+    history, state_digest = [line.removeprefix("next: calmon ").split() for line in text.splitlines() if line.startswith("next: ")]
+    assert said(*state_digest) == (0, f"{there.digest}\n", "")
+    code, out, err = said(*history, "--metrics", "predictions", "--format", "csv")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) > 20 * 24  # as many hours as the stream has, and more
 
 
 @pytest.mark.parametrize("history", ["40d", "7d"])

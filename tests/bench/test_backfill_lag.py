@@ -83,7 +83,7 @@ def describe(name: str, idle: Sequence[float], busy: Sequence[float]) -> dict[in
 
 @pytest.mark.bench
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("rate", [None, 5000])
+@pytest.mark.parametrize("rate", [None, 1_000_000])
 def test_scrapes_and_live_lag_beside_a_bulk_backfill(kafka: Kafka, tmp_path: Path, rate: int | None) -> None:
     topics = Topics(kafka, 2)
     config = topics.config(tmp_path)
@@ -114,5 +114,6 @@ def test_scrapes_and_live_lag_beside_a_bulk_backfill(kafka: Kafka, tmp_path: Pat
     scrapes = describe("scrape", [one.took_s for one in idle], [one.took_s for one in busy])
     lags = describe("live lag", [one.live_lag_s for one in idle], [one.live_lag_s for one in busy])
     assert scrapes[50] < MOST
+    assert scrapes[90] < MOST or rate is not None
     assert lags[50] < MOST
     assert lags[90] < MOST

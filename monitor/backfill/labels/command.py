@@ -29,6 +29,8 @@ from monitor.request.state import opened_stores
 from monitor.state.rocks import MARKER
 
 EXIT_STOPPED = 130
+USUAL_RATE = 5_000.0
+"""Labels a second beside a service: at more its slowest scrapes took three times as long (tests/bench/test_backfill_lag.py)."""
 
 
 def run(options: argparse.Namespace, stopped: Callable[[], bool]) -> tuple[str, int]:
@@ -55,7 +57,8 @@ def run(options: argparse.Namespace, stopped: Callable[[], bool]) -> tuple[str, 
         _rehearse(config, way, inputs, report, stopped)
     else:
         with _sieve_and_destination(config, way, report) as (sieve, destination):
-            report.outcomes = Backfill(sieve, destination, Folder(config.state.directory), options.rate, stopped).run(inputs)
+            rate = USUAL_RATE if options.rate is None and way.kind is not Kind.STATE else options.rate
+            report.outcomes = Backfill(sieve, destination, Folder(config.state.directory), rate, stopped).run(inputs)
             report.paused_s = destination.paused_s
     report.stopped = stopped()
     return render(report, options.format), EXIT_STOPPED if report.stopped else 0

@@ -32,7 +32,9 @@ def add_labels(actions: Parsers[argparse.ArgumentParser], runs: Runs) -> None:
     )
     parser.add_argument("--append-to", metavar="FOLLOWED", help="one of source.files, with source.follow: labels go to the end of it")
     parser.add_argument("--dry-run", action="store_true", help="say what would change, by version and reason, and the largest moves")
-    parser.add_argument("--rate", type=float, metavar="N", help="take in N rows a second; default: as fast as the service keeps up")
+    parser.add_argument(
+        "--rate", type=float, metavar="N", help="take in at most N rows a second; default: 5000, straight into a state as fast as it goes"
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
     parser.set_defaults(run=runs(_labels))
 

@@ -7,8 +7,12 @@ bytes, never a rewritten pane.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from monitor.errors import StateError
 from monitor.state import keys
@@ -53,6 +57,14 @@ class _Stored:
     deltas: int = 0
     delta_bytes: int = 0
 
+    def note(self, base: bool, size: int) -> None:
+        """Count a piece."""
+        if base:
+            self.base_bytes = size
+        else:
+            self.deltas += 1
+            self.delta_bytes += size
+
     @property
     def worth_absorbing(self) -> bool:
         return self.deltas >= _MAX_DELTAS or self.delta_bytes > max(_MIN_ABSORB_BYTES, self.base_bytes)
@@ -74,8 +86,7 @@ class Ledger:
         level: Width of panes and chunks.
         store: Where they are kept.
 
-    Raises:
-        StateError: What is stored cannot be read.
+    What is stored is looked at when something is asked of it, and then raises StateError if it cannot be read.
     """
 
     def __init__(self, level: PaneLevel, store: StateStore) -> None:
@@ -83,16 +94,20 @@ class Ledger:
         self._store = store
         self._floor = 0
         self._resident: dict[int, _Resident] = {}
-        self._stored: dict[int, _Stored] = {}
-        for key, value in store.scan(*keys.panes(level.name, 0, 1 << 31)):
-            self._note(keys.chunk_of(key), key[6:7] == b"0", len(value))
+
+    @cached_property
+    def _stored(self) -> dict[int, _Stored]:
+        found: dict[int, _Stored] = {}
+        for key, value in self._store.scan(*keys.panes(self.level.name, 0, 1 << 31)):
+            found.setdefault(keys.chunk_of(key), _Stored()).note(key[6:7] == b"0", len(value))
+        return found
 
     def stage(self, chunks: Chunks, sequence: int, changes: Changes) -> None:
         """Add what a checkpoint must store of new sums to its changes."""
         for chunk, parts in chunks.items():
             data = joined_bytes(parts)
             changes.puts.append((keys.pane_delta(self.level.name, chunk, sequence), data))
-            self._note(chunk, False, len(data))
+            self._stored.setdefault(chunk, _Stored()).note(False, len(data))
 
     def apply(self, chunks: Chunks) -> None:
         """Take sums into memory that a commit has just stored; no one may read in between."""
@@ -111,6 +126,12 @@ class Ledger:
         ]
         return joined(found)
 
+    def read_slots(self, first_pane: int, end_pane: int, slots: NDArray[np.bool_]) -> PaneSums:
+        """The same of some series' slots, from the store alone: the others cost no memory, and nothing stays in it."""
+        per_chunk = self.level.panes_per_chunk
+        parts = self._read_stored(first_pane // per_chunk, -(-end_pane // per_chunk))
+        return merge([part.of_slots(slots) for part in parts]).between(first_pane, end_pane)
+
     def chunks(self) -> list[int]:
         """Numbers of the chunks that hold anything, ascending."""
         return sorted(self._stored)
@@ -120,7 +141,7 @@ class Ledger:
         resident = self._resident.get(number)
         if resident is not None:
             return resident.whole()
-        sums = self._read_stored(number)
+        sums = merge(list(self._read_stored(number, number + 1)))
         if number >= self._floor:
             self._resident[number] = _Resident(sums)
         return sums
@@ -154,18 +175,12 @@ class Ledger:
             self._resident.pop(chunk, None)
         return changes
 
-    def _note(self, chunk: int, base: bool, size: int) -> None:
-        stored = self._stored.setdefault(chunk, _Stored())
-        if base:
-            stored.base_bytes = size
-        else:
-            stored.deltas += 1
-            stored.delta_bytes += size
-
-    def _read_stored(self, chunk: int) -> PaneSums:
-        try:
-            return merge([PaneSums.from_bytes(value) for _, value in self._store.scan(*keys.panes(self.level.name, chunk, chunk + 1))])
-        except ValueError as error:
-            raise StateError(
-                f"{self.level.name}-pane chunk {chunk} is damaged: {error}; restore the state from a backup or start anew"
-            ) from error
+    def _read_stored(self, first_chunk: int, end_chunk: int) -> Iterator[PaneSums]:
+        """Each piece of chunks [first, end) that is stored."""
+        for key, value in self._store.scan(*keys.panes(self.level.name, first_chunk, end_chunk)):
+            try:
+                yield PaneSums.from_bytes(value)
+            except ValueError as error:
+                raise StateError(
+                    f"{self.level.name}-pane chunk {keys.chunk_of(key)} is damaged: {error}; restore the state from a backup or start anew"
+                ) from error

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from monitor.errors import StateError
 from monitor.events.contract import LATEST_MS
@@ -95,8 +97,9 @@ class Shard:
         elif self.minute_floor_ms > self.newest_event_ms:
             # So far there were no windows of minutes: everything read is kept by the hour.
             self.minute_floor_ms = (self.newest_event_ms // MINUTE.chunk_ms + 1) * MINUTE.chunk_ms if self.newest_event_ms else 0
-        span = self.span_ms()
-        self.book.reconcile(0 if span is None else span[1])
+        if layout_of is not None:
+            span = self.span_ms()
+            self.book.reconcile(0 if span is None else span[1])
         self.published = self.account.copy()
 
     def stage(self, changes: Changes, deltas: Deltas) -> None:
@@ -158,6 +161,24 @@ class Shard:
             minutes = self.ledgers[MINUTE.name].read(first_pane * _MINUTES, end_pane * _MINUTES)
             if len(minutes.keys):
                 sums = merge([sums, minutes.coarser(_MINUTES)])
+        return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
+
+    def read_slots(self, level: PaneLevel, first_pane: int, end_pane: int, wanted: NDArray[np.bool_]) -> PaneSums:
+        """The same of some series alone, from the store; see `Ledger.read_slots`.
+
+        Args:
+            level: Which panes.
+            first_pane: The first.
+            end_pane: Excluded.
+            wanted: Whether each slot is; evicted ones count as the one that took over.
+        """
+        if not len(wanted):
+            return PaneSums.empty()
+        slots = wanted[self.series.resolved()]
+        sums = self.ledgers[level.name].read_slots(first_pane, end_pane, slots)
+        if level is HOUR:
+            minutes = self.ledgers[MINUTE.name].read_slots(first_pane * _MINUTES, end_pane * _MINUTES, slots)
+            sums = merge([sums, minutes.coarser(_MINUTES)])
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
     def advance(self, now_ms: int, reserved: Collection[str] = ()) -> tuple[list[WindowSums | None], Account]:

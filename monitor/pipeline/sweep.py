@@ -150,9 +150,7 @@ class _WantedPanes:
     def _chunk(self, level: PaneLevel, number: int) -> PaneSums:
         if number not in self._chunks:
             per_chunk = level.panes_per_chunk
-            sums = self._shard.read(level, number * per_chunk, (number + 1) * per_chunk)
-            chosen = self._wanted_slots()[sums.slot]
-            self._chunks[number] = PaneSums(sums.keys[chosen], sums.values[chosen])
+            self._chunks[number] = self._shard.read_slots(level, number * per_chunk, (number + 1) * per_chunk, self._wanted_slots())
         return self._chunks[number]
 
     def _wanted_slots(self) -> NDArray[np.bool_]:

@@ -56,6 +56,8 @@ class RocksStore:
             self._db = open_beside(database, _options()) if read_only else Rdict(str(database), _options())
         except BusyError as error:
             raise StateError(f"cannot read the state in {directory}: {error}; try again, or stop the service that writes it") from error
+        except OSError as error:
+            raise StateError(f"cannot use the state directory {directory}: {error}") from error
         except Exception as error:  # rocksdict raises bare Exception for whatever RocksDB reports
             raise _open_error(directory, _one_line(error)) from error
         if not read_only:

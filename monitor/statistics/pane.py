@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from monitor.duration import HOUR_MS, MINUTE_MS
 from monitor.errors import CapacityError
@@ -86,6 +87,11 @@ class PaneSums:
         low, high = np.searchsorted(self.keys, [first_pane << PANE_SHIFT, end_pane << PANE_SHIFT])
         return PaneSums(self.keys[low:high], self.values[low:high])
 
+    def of_slots(self, slots: NDArray[np.bool_]) -> PaneSums:
+        """Entries of the slots that are true."""
+        chosen = slots[self.slot]
+        return PaneSums(self.keys[chosen], self.values[chosen])
+
     def split(self, panes_per_chunk: int) -> list[tuple[int, PaneSums]]:
         """The entries by chunk number, chunks ascending; the keys must be ascending."""
         if not len(self.keys):
@@ -116,7 +122,7 @@ class PaneSums:
         """
         if len(data) % 16:
             raise ValueError(f"{len(data)} bytes are no pane sums")
-        numbers = np.frombuffer(data, dtype="<i8").astype(np.int64)
+        numbers = np.frombuffer(data, dtype="<i8").astype(np.int64, copy=False)
         return cls(numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import yaml
@@ -25,6 +26,8 @@ from monitor.windows.running import WindowSpec
 from tests.bench.month import DAYS, OF_REGION, OF_VERSION, SERIES, THRESHOLD, Columns, Values, month, recompute, write_lines
 from tests.history.service import read_to_end
 from tests.recovery.stream import DAY_MS, HOUR_MS, START_MS
+
+Result = TypeVar("Result")
 
 PREDICTIONS = 6_000_000
 TIMED = 200
@@ -67,11 +70,11 @@ def from_panes(path: Path) -> dict[int, Values]:
     return found
 
 
-def cpu_s(work: Callable[[], object]) -> float:
-    """CPU seconds of the process, all threads: others may use the machine meanwhile."""
+def measured(work: Callable[[], Result]) -> tuple[float, Result]:
+    """CPU seconds of the process, all threads, for others may use the machine meanwhile; and what was found."""
     began = time.process_time()
-    work()
-    return time.process_time() - began
+    found = work()
+    return time.process_time() - began, found
 
 
 def check(found: Values, wanted: Values) -> None:
@@ -94,9 +97,10 @@ def test_a_month_of_fifty_series_from_panes_and_from_events(tmp_path: Path) -> N
         steps = random.Random(3).sample(MOMENTS, TIMED)  # noqa: S311 - the same steps every time
         spent = []
         for at_ms in steps:
-            spent.append(cpu_s(partial(recompute, columns, at_ms - DAY_MS, at_ms)))
-            check(found[at_ms], recompute(columns, at_ms - DAY_MS, at_ms))
-        panes_s.append(statistics.fmean(cpu_s(partial(from_panes, path)) for _ in range(ROUNDS)))
+            step_s, wanted = measured(partial(recompute, columns, at_ms - DAY_MS, at_ms))
+            spent.append(step_s)
+            check(found[at_ms], wanted)
+        panes_s.append(statistics.fmean(measured(partial(from_panes, path))[0] for _ in range(ROUNDS)))
         events_s.append(statistics.fmean(spent) * len(MOMENTS))
         print(
             f"\n{predictions:,} predictions, {len(MOMENTS)} hourly windows of 24h, {SERIES} series: from panes {panes_s[-1]:.2f} s CPU; "

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from monitor.pipeline.account import Account
 from monitor.statistics.layout import Layout
 from monitor.statistics.pane import PaneLevel, PaneSums
@@ -35,8 +38,8 @@ class Panes(Protocol):
         """What became of its records."""
         ...
 
-    def read(self, level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
-        """Sums of panes [first, end), keys ascending."""
+    def read_slots(self, level: PaneLevel, first_pane: int, end_pane: int, wanted: NDArray[np.bool_]) -> PaneSums:
+        """Sums of panes [first, end) of the wanted slots, keys ascending."""
         ...
 
     def kept_from_ms(self, level: PaneLevel) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from monitor.pipeline.account import Account
 from monitor.pipeline.shard import Shard
@@ -35,10 +36,10 @@ class FrozenPanes:
     sums: PaneSums
     floor_ms: int
 
-    def read(self, level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
-        """Sums of hour panes [first, end)."""
+    def read_slots(self, level: PaneLevel, first_pane: int, end_pane: int, wanted: NDArray[np.bool_]) -> PaneSums:
+        """Sums of hour panes [first, end) of the wanted slots."""
         assert level is HOUR, "only hours are frozen"  # noqa: S101 - windows of revisions are made of hours
-        return self.sums.between(first_pane, end_pane)
+        return self.sums.between(first_pane, end_pane).of_slots(wanted)
 
     def kept_from_ms(self, level: PaneLevel) -> int:
         """Event time from which on panes are here."""
@@ -55,7 +56,6 @@ def freeze(shard: Shard, models: Collection[str], first_pane: int, end_pane: int
     first = max(first_pane, shard.kept_from_ms(HOUR) // HOUR.pane_ms)
     sums = shard.read(HOUR, first, max(first, end_pane))
     ours = np.array([key.model in models for key in shard.series], dtype=np.bool_)
-    chosen = ours[sums.slot] if len(sums.keys) else np.empty(0, dtype=np.bool_)
-    kept = PaneSums(sums.keys[chosen], sums.values[chosen])
+    kept = sums.of_slots(ours) if len(sums.keys) else sums
     epochs = {model: tuple(shard.epochs[model]) for model in models if model in shard.epochs}
     return FrozenPanes(shard.series, dict(shard.layouts), epochs, shard.published, kept, first * HOUR.pane_ms)

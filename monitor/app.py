@@ -264,7 +264,8 @@ def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:
         credentials = Credentials.bearer(read_secret("revisions.bearer_token_file", revisions.bearer_token_file))
     elif revisions.username is not None and revisions.password_file is not None:
         credentials = Credentials.basic(revisions.username, read_secret("revisions.password_file", revisions.password_file))
-    return Publisher(parse_address(address), credentials)
+    # What fails is written by the next look: a service that is asked to end must not wait for a Prometheus that is away.
+    return Publisher(parse_address(address), credentials, pauses_s=())
 
 
 def quarantine_sink(config: Config, directory: Path, shard: str) -> Sink:

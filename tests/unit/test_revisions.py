@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from monitor.app import Engine
 from monitor.cli import main
 from monitor.clock import ManualClock
-from monitor.config_file import parse_config
+from monitor.config_file import load_config, parse_config
 from monitor.duration import DAY_MS, HOUR_MS
 from monitor.errors import StateError
 from monitor.pipeline.configured import settings_of
@@ -30,7 +30,7 @@ from monitor.windows.running import WindowSpec
 from tests.doubles.list_source import ListSource
 from tests.doubles.memory_store import MemoryStore
 from tests.doubles.sharded_source import ShardedSource
-from tests.recovery.stream import START_MS, encode, label, prediction
+from tests.recovery.stream import START_MS, encode, label, prediction, write_lines
 
 WATCHES = (
     "windows: [{name: 1h, length: 1h}, {name: 24h, length: 24h, lag: 48h}, {name: 6h, length: 6h, lag: 72h}]\n"
@@ -290,6 +290,37 @@ def test_the_command_tells_the_journal_beside_the_service(shards: int, tmp_path:
         assert capsys.readouterr().out.startswith("no revision is noted")
         assert main([*words, "--window", "24h"]) == 2
         assert "--window: --revisions tells every entry" in capsys.readouterr().err
+    finally:
+        engine.close()
+
+
+def test_labels_put_straight_into_a_stopped_state_are_revisions(tmp_path: Path) -> None:
+    stream = make_stream(6)
+    events = write_lines(tmp_path / "events.ndjson", stream.early)
+    labels = [one for one in stream.late if one.kind in ("first_label", "correction", "withdrawal")]
+    late = write_lines(tmp_path / "late.ndjson", [one.value for one in labels])
+    config_path = tmp_path / "calmon.yaml"
+    state = f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\nsource: {{files: [{events}]}}\n"
+    config_path.write_text(state + WATCHES.replace("/dev/null", str(tmp_path / "quarantine")))
+    config = load_config(str(config_path))
+    engine = Engine(config, ManualClock(END_MS))
+    engine.runner.start()
+    while engine.runner.step(500):
+        pass
+    engine.evaluator.tick()
+    judged_ms = engine.shard.judged_pane * HOUR_MS
+    engine.close()
+    assert judged_ms > START_MS + 4 * DAY_MS
+    assert main(["backfill", "labels", str(late), "-c", str(config_path)]) == 0
+    engine = Engine(config, ManualClock(END_MS))
+    try:
+        entries = revise(engine, END_MS)
+        assert [(entry.model, entry.version) for entry in entries] == list(VERSIONS)
+        for entry in entries:
+            assert {cause.partition.split("@")[0].rpartition("/")[2] for cause in entry.causes} == {"late.ndjson"}
+            told = {cause.kind: (cause.records, cause.first_offset, cause.last_offset) for cause in entry.causes}
+            assert told == causes_of(list(enumerate(labels, 1)), entry.version, judged_ms)
+            assert entry.moved.keys() == {"24h", "6h"}
     finally:
         engine.close()
 

@@ -21,7 +21,7 @@ from monitor.statistics.pane import PaneLevel, PaneSums, joined
 from monitor.statistics.series import SeriesKey
 from monitor.windows.running import Position, RunningWindow, SlotSpace, WindowSpec, WindowSums
 
-_TOGETHER = 64
+_TOGETHER = 16
 """Most moments that are evaluated in one go."""
 
 _MOST_NUMBERS = 1 << 22

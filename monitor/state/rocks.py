@@ -47,6 +47,8 @@ class RocksStore:
 
     def __init__(self, directory: Path, read_only: bool = False) -> None:
         self._directory = directory
+        # Who only looks reads long stretches of panes once; each is larger than what the cache keeps of them.
+        self._caches_scans = not read_only
         if read_only:
             _recognise(directory)
         else:
@@ -85,6 +87,7 @@ class RocksStore:
         """Keys and values in [first, end), ascending, as they were when the scan began."""
         options = ReadOptions()
         options.set_iterate_upper_bound(end)
+        options.fill_cache(self._caches_scans)  # type: ignore[call-arg] # rocksdict's stub does not know the argument
         try:
             found = self._db.iter(options)
             found.seek(first)

@@ -35,7 +35,7 @@ from monitor.pipeline.shard import Deltas, Shard
 from monitor.sources.protocol import Slice
 from monitor.state import keys
 from monitor.state.protocol import Changes
-from monitor.statistics.pane import HOUR, MINUTE, PaneSums, pane_sums
+from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneLevel, PaneSums, pane_sums
 from monitor.statistics.track import Observer
 
 Reached = Callable[[str], None]
@@ -191,14 +191,15 @@ class Processor:
 
     def _deltas(self) -> Deltas:
         """What the batch adds to the panes of each level."""
-        minutes: list[PaneSums] = []
-        hours: list[PaneSums] = []
+        parts: dict[PaneLevel, list[PaneSums]] = {MINUTE: [], HOUR: [], TABLES: []}
         for rows in self._observer.take():
-            near = np.zeros(len(rows.slot), np.bool_) if rows.hourly else rows.event_time_ms >= self._shard.minute_floor_ms
-            minutes += pane_sums(rows, MINUTE.pane_ms, np.flatnonzero(near))
-            hours += pane_sums(rows, HOUR.pane_ms, np.flatnonzero(~near))
+            if rows.hourly:
+                parts[TABLES] += pane_sums(rows, TABLES.pane_ms, np.arange(len(rows.slot)))
+                continue
+            near = rows.event_time_ms >= self._shard.minute_floor_ms
+            parts[MINUTE] += pane_sums(rows, MINUTE.pane_ms, np.flatnonzero(near))
+            parts[HOUR] += pane_sums(rows, HOUR.pane_ms, np.flatnonzero(~near))
         if self._shard.series.redirects:
             resolved = self._shard.series.resolved()
-            minutes = [part.with_slots(resolved) for part in minutes]
-            hours = [part.with_slots(resolved) for part in hours]
-        return {MINUTE.name: by_chunk(minutes, MINUTE), HOUR.name: by_chunk(hours, HOUR)}
+            parts = {level: [part.with_slots(resolved) for part in found] for level, found in parts.items()}
+        return {level.name: by_chunk(found, level) for level, found in parts.items()}

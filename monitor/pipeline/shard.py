@@ -20,7 +20,7 @@ from monitor.sources.protocol import Position
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
 from monitor.statistics.layout import Layout
-from monitor.statistics.pane import HOUR, MINUTE, PaneLevel, PaneSums, merge
+from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneLevel, PaneSums, merge
 from monitor.statistics.series import SeriesKey, SeriesTable
 from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec, WindowSums
 
@@ -89,7 +89,7 @@ class Shard:
             raise StateError(f"the stored checkpoint is damaged: {error}; restore the state from a backup or start anew") from error
         self._stored_series = len(self.series)
         self._stored_redirects = len(self.series.redirects)
-        self.ledgers = {level.name: Ledger(level, store) for level in (MINUTE, HOUR)}
+        self.ledgers = {level.name: Ledger(level, store) for level in (MINUTE, HOUR, TABLES)}
         space = SlotSpace(self.series)
         self.windows = [RunningWindow(spec, space) for spec in windows]
         if not any(spec.level is MINUTE for spec in windows):
@@ -159,8 +159,7 @@ class Shard:
         sums = self.ledgers[level.name].read(first_pane, end_pane)
         if level is HOUR:
             minutes = self.ledgers[MINUTE.name].read(first_pane * _MINUTES, end_pane * _MINUTES)
-            if len(minutes.keys):
-                sums = merge([sums, minutes.coarser(_MINUTES)])
+            sums = _together([sums, self.ledgers[TABLES.name].read(first_pane, end_pane), minutes.coarser(_MINUTES)])
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
     def read_slots(self, level: PaneLevel, first_pane: int, end_pane: int, wanted: NDArray[np.bool_]) -> PaneSums:
@@ -178,7 +177,10 @@ class Shard:
         sums = self.ledgers[level.name].read_slots(first_pane, end_pane, slots)
         if level is HOUR:
             minutes = self.ledgers[MINUTE.name].read_slots(first_pane * _MINUTES, end_pane * _MINUTES, slots)
-            sums = merge([sums, minutes.coarser(_MINUTES)])
+            parts = [sums, minutes.coarser(_MINUTES)]
+            if any(self.series.key(slot).shape.hourly for slot in np.flatnonzero(wanted).tolist()):
+                parts.append(self.ledgers[TABLES.name].read_slots(first_pane, end_pane, slots))
+            sums = _together(parts)
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
     def advance(self, now_ms: int, reserved: Collection[str] = ()) -> tuple[list[WindowSums | None], Account]:
@@ -256,6 +258,12 @@ class Shard:
             int.from_bytes(key[1:], "big"): int.from_bytes(value, "big") for key, value in self.store.scan(*keys.prefix_range(b"t"))
         }
         self.series.restore(series, redirects)
+
+
+def _together(parts: Sequence[PaneSums]) -> PaneSums:
+    """Parts added up; most often there is one."""
+    found = [part for part in parts if len(part.keys)]
+    return found[0] if len(found) == 1 else merge(found)
 
 
 def present_layouts(shards: Sequence[Shard]) -> dict[str, Layout]:

@@ -19,7 +19,7 @@ from monitor.pipeline.joining import done_ms, forget_row
 from monitor.pipeline.shard import Shard
 from monitor.state import keys
 from monitor.state.protocol import Changes
-from monitor.statistics.pane import HOUR, MINUTE
+from monitor.statistics.pane import HOUR, MINUTE, TABLES
 
 _IDS_A_ROUND = 20_000
 """More than twice what a batch can create: each row is looked at when it is first due, and again if a label made it stay."""
@@ -91,7 +91,8 @@ class Upkeep:
         now_ms = min(self._clock.now_ms(), shard.newest_event_ms)
         floor_ms = (now_ms - self._reach_ms[MINUTE.name] - HOUR_MS) // MINUTE.chunk_ms * MINUTE.chunk_ms
         with shard.lock:
-            hours.raise_floor(now_ms - self._reach_ms[HOUR.name] - DAY_MS)
+            for level in (HOUR, TABLES):
+                shard.ledgers[level.name].raise_floor(now_ms - self._reach_ms[HOUR.name] - DAY_MS)
             shard.minute_floor_ms = max(shard.minute_floor_ms, floor_ms)
             stored = minutes.chunks()
             if stored and stored[0] * MINUTE.chunk_ms < shard.minute_floor_ms:
@@ -116,6 +117,7 @@ class Upkeep:
         with self._shard.lock:
             gone = hours.read(0, event_time_ms // HOUR.chunk_ms * HOUR.panes_per_chunk)
             changes = hours.expire(event_time_ms)
+            changes.delete_ranges += self._shard.ledgers[TABLES.name].expire(event_time_ms).delete_ranges
             if changes.delete_ranges:
                 self._shard.hour_floor_ms = event_time_ms // HOUR.chunk_ms * HOUR.chunk_ms
                 self._shard.matured.expire(gone, changes)

@@ -48,6 +48,8 @@ class PaneLevel:
 
 MINUTE = PaneLevel("m", MINUTE_MS, 60)
 HOUR = PaneLevel("h", HOUR_MS, 24)
+TABLES = PaneLevel("t", HOUR_MS, 24)
+"""Hours of the segments that are kept by the hour from the start: wide, and read by few; what reads them not need not load them."""
 
 
 @dataclass(frozen=True, slots=True)

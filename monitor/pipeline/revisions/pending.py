@@ -17,7 +17,7 @@ from monitor.pipeline.ledger import Chunks
 from monitor.pipeline.revisions.cause import Cause
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
-from monitor.statistics.pane import HOUR, MINUTE, PaneSums, joined_bytes, merge
+from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneSums, joined_bytes, merge
 
 _MINUTES = HOUR.pane_ms // MINUTE.pane_ms
 _LAST = (1 << 64) - 1
@@ -46,7 +46,8 @@ def revising_entry(deltas: Mapping[str, Chunks], causes: Sequence[Cause], end_pa
         causes: The records that did it.
         end_pane: Hour panes before it have matured.
     """
-    hours = [part.between(0, end_pane) for part in chain.from_iterable(deltas[HOUR.name].values())]
+    by_hour = chain.from_iterable(deltas[level.name].values() for level in (HOUR, TABLES))
+    hours = [part.between(0, end_pane) for part in chain.from_iterable(by_hour)]
     minutes = [part.between(0, end_pane * _MINUTES).coarser(_MINUTES) for part in chain.from_iterable(deltas[MINUTE.name].values())]
     return msgspec.msgpack.encode([causes, joined_bytes([merge([*hours, *minutes])])])
 

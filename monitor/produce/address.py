@@ -49,7 +49,7 @@ def address(line: bytes) -> Address:
     `labelled_at` it goes to the labels, which refuse it too.
 
     >>> address(b'{"type":"label","prediction_id":"a","labelled_at":1780272739371}')
-    Address(role='label', key=b'a', event_ms=1780272739371)
+    Address(role='label', key=b'a', event_ms=1780272739371, partition=None)
     >>> address(b'{"type":')
     Address(role='prediction', key=None, event_ms=None)
     """

@@ -100,7 +100,7 @@ def test_a_state_in_use(events: Path, tmp_path: Path) -> None:
     config_path = write_config(tmp_path, [events])
     with RunningCalmon(config_path) as running:
         assert "is in use by another process: stop it first" in refusal(calmon("run", "-c", config_path))
-        assert "is in use by another process" in refusal(calmon("state", "digest", tmp_path / "state"))
+        assert calmon("state", "digest", tmp_path / "state").returncode == 0, "who only looks needs no lock"
         running.wait_for("calmon_records_consumed_total", len(LINES))
         assert running.stop() == 0
 

@@ -51,7 +51,7 @@ def address(line: bytes) -> Address:
     >>> address(b'{"type":"label","prediction_id":"a","labelled_at":1780272739371}')
     Address(role='label', key=b'a', event_ms=1780272739371, partition=None)
     >>> address(b'{"type":')
-    Address(role='prediction', key=None, event_ms=None)
+    Address(role='prediction', key=None, event_ms=None, partition=None)
     """
     try:
         head = _decode(line)

@@ -22,6 +22,16 @@ class InstantError(ValueError):
         super().__init__(reason)
 
 
+def instant(time_ms: int, timespec: str = "seconds") -> str:
+    """A time as people read it, in UTC.
+
+    Args:
+        time_ms: Epoch milliseconds.
+        timespec: How fine, as in `datetime.isoformat`.
+    """
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
 def epoch_ms(value: object) -> int:
     """Milliseconds since the Unix epoch of a time as sent.
 

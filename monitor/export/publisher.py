@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from monitor.errors import CalmonError
+from monitor.events.instant import instant
 from monitor.export.backfill_series import Samples, Scope, SeenMoment, Series, backfill_samples, count, text
 from monitor.export.prometheus_http import PAUSES_S, Credentials, PrometheusHttp
 from monitor.export.read_back import read_back
@@ -134,7 +134,7 @@ class _Difference:
         return self.theirs is None
 
     def __str__(self) -> str:
-        at = datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        at = instant(self.at_ms, "milliseconds")
         ours, theirs = ("no sample" if value is None else repr(value) for value in (self.ours, self.theirs))
         return f"{text(self.series)} at {at} is {ours} here and {theirs} there"
 

@@ -10,6 +10,7 @@ from monitor.config import Config
 from monitor.duration import format_duration
 from monitor.errors import CalmonError
 from monitor.events.contract import LATEST_MS
+from monitor.events.instant import instant
 from monitor.history.question import Asked
 from monitor.metrics.settings import SettingsOf
 from monitor.names import ALL_VALUE
@@ -18,7 +19,6 @@ from monitor.pipeline.references import ConfiguredReferences
 from monitor.pipeline.shard import Shard, present_layouts
 from monitor.pipeline.sweep import Moment, Question, sweep
 from monitor.request.state import opened_shards
-from monitor.request.sums import instant
 from monitor.state.references import References
 from monitor.statistics.pane import HOUR, MINUTE
 from monitor.statistics.series import SeriesKey

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from monitor.errors import ConfigError, StateError
+from monitor.events.instant import instant
 from monitor.pipeline.revisions.journal import Journal, Revision
 from monitor.pipeline.revisions.page import cause_text, move_text, published_text
 from monitor.request.moment import COMMAND_LINE
-from monitor.request.sums import configuration, instant
+from monitor.request.sums import configuration
 from monitor.state.rocks import MARKER, RocksStore
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
+from monitor.events.instant import instant
 from monitor.export.series import bin_names
 from monitor.history.choice import LABELLED, PREDICTIONS, Choice, metric_name
 from monitor.metrics.evaluation import Block
@@ -62,7 +62,7 @@ COLUMNS = tuple(
 
 def stamp(epoch_ms: int) -> str:
     """A time in RFC 3339, to the millisecond where it has any."""
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
+    return instant(epoch_ms, "auto")
 
 
 def counts_of(blocks: Sequence[Block]) -> dict[tuple[str, str], Counts]:

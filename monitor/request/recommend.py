@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monitor.errors import ConfigError
+from monitor.events.instant import instant
 from monitor.metrics.evaluation import versions
 from monitor.metrics.recommendation import (
     advise_confidence_threshold,
@@ -19,7 +20,7 @@ from monitor.metrics.settings import Settings
 from monitor.metrics.version import Version
 from monitor.pipeline.configured import settings_of
 from monitor.request.moment import COMMAND_LINE
-from monitor.request.sums import Gathered, configuration, gather, instant
+from monitor.request.sums import Gathered, configuration, gather
 from monitor.statistics.layout import Layout
 from monitor.statistics.series import SeriesKey
 from monitor.statistics.split import FRACTION, SALT

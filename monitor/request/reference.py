@@ -12,10 +12,11 @@ from monitor.clock import Clock
 from monitor.config import Config
 from monitor.config_value import parse_reference
 from monitor.errors import CalmonError, ConfigError, StateError
+from monitor.events.instant import instant
 from monitor.metrics.comparable import REASONS, differences
 from monitor.pipeline.configured import layouts_of, references_of
 from monitor.request.moment import COMMAND_LINE
-from monitor.request.sums import configuration, gather, instant
+from monitor.request.sums import configuration, gather
 from monitor.state.references import References
 from monitor.statistics.reference import Reference, referable
 

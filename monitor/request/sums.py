@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from monitor.config import Config
 from monitor.config_file import load_config
 from monitor.duration import format_duration
 from monitor.errors import CalmonError, ConfigError
+from monitor.events.instant import instant
 from monitor.names import ALL_VALUE
 from monitor.pipeline.report import cells_between, whole_cells
 from monitor.pipeline.shard import Shard
@@ -100,11 +100,6 @@ def gather(options: argparse.Namespace) -> Gathered:
             return _gather(engine.shards, window, at_ms, f"{', '.join(options.files)}{_words(window, options.at)}")
     with opened_shards(directory, [] if window is None else [window]) as shards:
         return _gather(shards, window, at_ms, f"the state in {directory}{_words(window, options.at)}")
-
-
-def instant(epoch_ms: int) -> str:
-    """A time as people read it."""
-    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _words(window: WindowSpec | None, at: str | None) -> str:

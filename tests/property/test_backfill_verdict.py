@@ -13,6 +13,7 @@ from monitor.backfill.labels.beside import Standing
 from monitor.backfill.labels.into_state import IntoState
 from monitor.backfill.labels.join_rows import JoinRows
 from monitor.backfill.labels.label_file import LabelRow
+from monitor.backfill.labels.nowhere import Nowhere
 from monitor.backfill.labels.rehearsal import Rehearsal
 from monitor.backfill.labels.sieve import Arrival, Held, Sieve
 from monitor.backfill.labels.tally import Tally
@@ -27,7 +28,6 @@ from monitor.pipeline.quarantine import Outbox
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.worker import Worker
 from monitor.sources.protocol import Slice, never
-from tests.backfill.nowhere import Nowhere
 from tests.doubles.memory_store import MemoryStore
 from tests.recovery.stream import DAY_MS, HOUR_MS, START_MS, encode, label, prediction
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from monitor.app import new_worker
 from monitor.backfill.labels.beside import Standing
+from monitor.backfill.labels.nowhere import Nowhere
 from monitor.backfill.labels.sieve import Arrival, Kept
 from monitor.clock import SystemClock
 from monitor.config import Config
-from monitor.export.quarantine_sink import Entry
 from monitor.join.horizon import Horizon
 from monitor.pipeline.configured import layouts_of, window_specs
 from monitor.pipeline.quarantine import Outbox
@@ -51,7 +51,7 @@ class Rehearsal:
         self.arrival = Arrival(partition, lambda shard, name: self.shards[shard].newest_ms.get(name, 0))
         # Without a live partition nothing expires.
         self._workers = {
-            number: new_worker(config, shard, Outbox(shard, _Nowhere()), horizon, SystemClock(), frozenset)
+            number: new_worker(config, shard, Outbox(shard, Nowhere()), horizon, SystemClock(), frozenset)
             for number, shard in self.shards.items()
         }
 
@@ -80,19 +80,3 @@ class Rehearsal:
             if slices:
                 worker.process(slices)
         return True
-
-
-class _Nowhere:
-    """A quarantine of which nothing is kept."""
-
-    def mark(self) -> bytes:
-        """Nothing is remembered."""
-        return b""
-
-    def deliver(self, entries: Sequence[Entry], mark: bytes, after_crash: bool) -> bytes:
-        """Let them go."""
-        del entries, after_crash
-        return mark
-
-    def close(self) -> None:
-        """Nothing to release."""

@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
@@ -17,6 +16,7 @@ from monitor.backfill.labels.run import Outcome
 from monitor.backfill.labels.tally import Tally
 from monitor.backfill.labels.way import Way
 from monitor.duration import format_duration
+from monitor.events.instant import instant
 
 _WIDTH = 140
 
@@ -126,6 +126,6 @@ def _print_change(console: Console, name: str, change: Change) -> None:
     )
     table = Table("largest move of", "at", "before", "after")
     for move in change.moves:
-        at = datetime.fromtimestamp(move.at_ms / 1000, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
+        at = instant(move.at_ms, "minutes")
         table.add_row(move.metric, at, *("-" if value is None else f"{value:.6g}" for value in (move.old, move.new)))
     console.print(table)

@@ -13,13 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from monitor.config import Config
 from monitor.duration import format_duration
 from monitor.errors import ConfigError
+from monitor.events.instant import instant
 from monitor.export.backfill_series import Scope
 from monitor.history.choice import Choice, gauges
 from monitor.history.question import Asked, asked
 from monitor.pipeline.configured import exported_metrics
 from monitor.pipeline.sweep import Moment
 from monitor.request.moment import COMMAND_LINE
-from monitor.request.sums import configuration, instant
+from monitor.request.sums import configuration
 
 _LONGEST_NAME = 64
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from monitor.backfill.replay.run import Outcome
+from monitor.events.instant import instant
 from monitor.pipeline.account import Account
 
 _KINDS = {"prediction": "predictions", "label": "labels", "unknown": "unreadable"}
@@ -67,7 +67,7 @@ def _next(outcome: Outcome, config: str, directory: str) -> list[str]:
     commands = []
     if outcome.versions and outcome.span_ms is not None:
         one = outcome.versions[0]
-        first, end = (datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for at in outcome.span_ms)
+        first, end = map(instant, outcome.span_ms)
         names = shlex.join([one.model, one.version, "-c", config, "--state", directory])
         commands.append(f"calmon history {names} --window 24h --step 1h --from {first} --to {end}")
     return [*commands, f"calmon state digest {shlex.quote(directory)}"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from datetime import UTC, datetime
 
+from monitor.events.instant import instant
 from monitor.evidence.bets import Side
 from monitor.evidence.course import E_PROCESS, Alarm
 from monitor.evidence.standing import Crossing, Evidence, Standing
@@ -20,7 +20,7 @@ def evidence_section(evidence: Evidence) -> str:
     names = ("model", "version", "since", "predictions", "labelled", "ln E over 0.02", "worst over-confidence at least", "crossed first")
     head = "".join(f"<th>{name}</th>" for name in names)
     rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(one)) + "</tr>" for one in evidence.standings)
-    until = f"<p>Hours until {_moment(evidence.matured_until_ms)} have matured.</p>"
+    until = f"<p>Hours until {instant(evidence.matured_until_ms, 'minutes')} have matured.</p>"
     return f"<h2>Evidence</h2>\n{until}\n<table><tr>{head}</tr>\n{rows}\n</table>"
 
 
@@ -28,14 +28,10 @@ def _cells(one: Standing) -> list[str]:
     log_e = f"{one.log_e[_SHOWN]:.4g}" + (" (restated)" if one.restated else "")
     crossed = "; ".join(_crossing(entry) for entry in sorted(one.crossings.values(), key=lambda entry: (entry.pane_end_ms, entry.alarm)))
     numbers = [str(one.predictions), str(one.labelled), log_e, f"{one.overconfidence_lower:g}"]
-    return [one.model, one.version, _moment(one.since_ms), *numbers, crossed or "never"]
+    return [one.model, one.version, instant(one.since_ms, "minutes"), *numbers, crossed or "never"]
 
 
 def _crossing(entry: Crossing) -> str:
-    begun = "" if entry.change_start_ms is None else f", begun {_moment(entry.change_start_ms)}"
+    begun = "" if entry.change_start_ms is None else f", begun {instant(entry.change_start_ms, 'minutes')}"
     name = f"{entry.alarm.statistic} {entry.alarm.side} {entry.alarm.tolerance:g}"
-    return f"{name}: {_moment(entry.pane_end_ms)} ({entry.value:.4g}{begun})"
-
-
-def _moment(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
+    return f"{name}: {instant(entry.pane_end_ms, 'minutes')} ({entry.value:.4g}{begun})"

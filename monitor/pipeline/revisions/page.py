@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
+from monitor.events.instant import instant
 from monitor.pipeline.revisions.cause import Cause
 from monitor.pipeline.revisions.journal import Move, Revision
 
@@ -32,7 +32,7 @@ def cause_text(cause: Cause) -> str:
 def move_text(move: Move) -> str:
     """A move in words."""
     old, new = ("undefined" if value is None else f"{value:.4g}" for value in (move.old, move.new))
-    return f"{move.metric} {old} to {new} ({move.window} at {moment_text(move.at_ms)})"
+    return f"{move.metric} {old} to {new} ({move.window} at {instant(move.at_ms, 'minutes')})"
 
 
 def published_text(entry: Revision) -> str:
@@ -46,17 +46,12 @@ def _published(revision: int | None) -> str:
     return f"revision {revision}" if revision else "could not be written, see the log"
 
 
-def moment_text(time_ms: int) -> str:
-    """A time as people read it."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="minutes").removesuffix("+00:00") + "Z"
-
-
 def _cells(entry: Revision) -> list[str]:
     return [
-        moment_text(entry.noted_ms),
+        instant(entry.noted_ms, "minutes"),
         entry.model,
         entry.version,
-        f"{moment_text(entry.start_ms)} to {moment_text(entry.end_ms)}",
+        f"{instant(entry.start_ms, 'minutes')} to {instant(entry.end_ms, 'minutes')}",
         "; ".join(cause_text(cause) for cause in entry.causes),
         "; ".join(move_text(move) for move in entry.moves) or "none",
         published_text(entry),

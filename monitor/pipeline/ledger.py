@@ -2,7 +2,7 @@
 
 Panes are kept by chunk (a day of hours, an hour of minutes). A checkpoint stores what it added to a chunk as one delta;
 when a chunk has many, they are absorbed: the chunk is written whole and its deltas go. So a late label costs a few
-bytes, never a rewritten pane.
+bytes, never a rewritten pane; and a chunk that has left memory, and to which nothing is added any more, is read in one piece.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby, islice
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,10 @@ Chunks = Mapping[int, Sequence[PaneSums]]
 
 _MAX_DELTAS = 64
 _MIN_ABSORB_BYTES = 1 << 22
+_QUIET_CHECKPOINTS = 64
+_QUIET_SHARE = 4
+"""A quiet chunk's deltas stay until they are this part of its base, so that a trickle of late labels rewrites little."""
+
 _COMPACT_ENTRIES = 4096
 
 
@@ -56,18 +62,22 @@ class _Stored:
     base_bytes: int = 0
     deltas: int = 0
     delta_bytes: int = 0
+    changed: int = 0
 
-    def note(self, base: bool, size: int) -> None:
-        """Count a piece."""
-        if base:
-            self.base_bytes = size
-        else:
-            self.deltas += 1
-            self.delta_bytes += size
+    def add(self, size: int, sequence: int) -> None:
+        """Count the delta of a checkpoint."""
+        self.deltas += 1
+        self.delta_bytes += size
+        self.changed = sequence
 
     @property
-    def worth_absorbing(self) -> bool:
+    def crowded(self) -> bool:
+        """Whether its deltas are too many to wait any longer."""
         return self.deltas >= _MAX_DELTAS or self.delta_bytes > max(_MIN_ABSORB_BYTES, self.base_bytes)
+
+    def settled(self, sequence: int) -> bool:
+        """Whether it has been quiet for some checkpoints, with deltas that are worth a rewrite."""
+        return sequence - self.changed >= _QUIET_CHECKPOINTS and self.delta_bytes * _QUIET_SHARE > self.base_bytes
 
 
 def by_chunk(parts: Sequence[PaneSums], level: PaneLevel) -> dict[int, list[PaneSums]]:
@@ -99,7 +109,11 @@ class Ledger:
     def _stored(self) -> dict[int, _Stored]:
         found: dict[int, _Stored] = {}
         for key, value in self._store.scan(*keys.panes(self.level.name, 0, 1 << 31)):
-            found.setdefault(keys.chunk_of(key), _Stored()).note(key[6:7] == b"0", len(value))
+            stored, sequence = found.setdefault(keys.chunk_of(key), _Stored()), keys.delta_of(key)
+            if sequence is None:
+                stored.base_bytes = len(value)
+            else:
+                stored.add(len(value), sequence)
         return found
 
     def stage(self, chunks: Chunks, sequence: int, changes: Changes) -> None:
@@ -107,7 +121,7 @@ class Ledger:
         for chunk, parts in chunks.items():
             data = joined_bytes(parts)
             changes.puts.append((keys.pane_delta(self.level.name, chunk, sequence), data))
-            self._stored.setdefault(chunk, _Stored()).note(False, len(data))
+            self._stored.setdefault(chunk, _Stored()).add(len(data), sequence)
 
     def apply(self, chunks: Chunks) -> None:
         """Take sums into memory that a commit has just stored; no one may read in between."""
@@ -126,11 +140,11 @@ class Ledger:
         ]
         return joined(found)
 
-    def read_slots(self, first_pane: int, end_pane: int, slots: NDArray[np.bool_]) -> PaneSums:
-        """The same of some series' slots, from the store alone: the others cost no memory, and nothing stays in it."""
-        per_chunk = self.level.panes_per_chunk
-        parts = self._read_stored(first_pane // per_chunk, -(-end_pane // per_chunk))
-        return merge([part.of_slots(slots) for part in parts]).between(first_pane, end_pane)
+    def scan(self, first_chunk: int, end_chunk: int, slots: NDArray[np.bool_]) -> Iterator[tuple[int, PaneSums]]:
+        """Sums of some series' slots by chunk in [first, end), ascending: from the store alone, so that nothing stays in memory."""
+        pieces = ((chunk, piece.of_slots(slots)) for chunk, piece in self._read_stored(first_chunk, end_chunk))
+        for chunk, found in groupby(pieces, key=itemgetter(0)):
+            yield chunk, merge([piece for _, piece in found])
 
     def chunks(self) -> list[int]:
         """Numbers of the chunks that hold anything, ascending."""
@@ -141,7 +155,7 @@ class Ledger:
         resident = self._resident.get(number)
         if resident is not None:
             return resident.whole()
-        sums = merge(list(self._read_stored(number, number + 1)))
+        sums = merge([piece for _, piece in self._read_stored(number, number + 1)])
         if number >= self._floor:
             self._resident[number] = _Resident(sums)
         return sums
@@ -152,15 +166,21 @@ class Ledger:
         for chunk in [chunk for chunk in self._resident if chunk < self._floor]:
             del self._resident[chunk]
 
-    def absorb(self) -> Changes:
-        """Changes that write every chunk whole that has many deltas; to be committed before more is staged."""
+    def absorb(self, sequence: int) -> Changes:
+        """Changes that write chunks whole: all that have many deltas, and one that has settled; to be committed before more is staged.
+
+        Args:
+            sequence: Number of the last checkpoint.
+        """
         changes = Changes()
-        for chunk, stored in self._stored.items():
-            if stored.worth_absorbing:
-                data = joined_bytes([self.chunk(chunk)])
-                changes.delete_ranges.append(keys.pane_deltas(self.level.name, chunk))
-                changes.puts.append((keys.pane_base(self.level.name, chunk), data))
-                self._stored[chunk] = _Stored(base_bytes=len(data))
+        chunks = [chunk for chunk, stored in self._stored.items() if stored.crowded]
+        # After a long stop many may have settled: one a round, so that no round takes long.
+        settled = (chunk for chunk, stored in self._stored.items() if chunk < self._floor and stored.settled(sequence))
+        for chunk in dict.fromkeys((*chunks, *islice(settled, 1))):
+            data = joined_bytes([self.chunk(chunk)])
+            changes.delete_ranges.append(keys.pane_deltas(self.level.name, chunk))
+            changes.puts.append((keys.pane_base(self.level.name, chunk), data))
+            self._stored[chunk] = _Stored(base_bytes=len(data))
         return changes
 
     def expire(self, event_time_ms: int) -> Changes:
@@ -175,12 +195,13 @@ class Ledger:
             self._resident.pop(chunk, None)
         return changes
 
-    def _read_stored(self, first_chunk: int, end_chunk: int) -> Iterator[PaneSums]:
-        """Each piece of chunks [first, end) that is stored."""
+    def _read_stored(self, first_chunk: int, end_chunk: int) -> Iterator[tuple[int, PaneSums]]:
+        """Each piece of chunks [first, end) that is stored, with the chunk's number, which ascends."""
         for key, value in self._store.scan(*keys.panes(self.level.name, first_chunk, end_chunk)):
+            chunk = keys.chunk_of(key)
             try:
-                yield PaneSums.from_bytes(value)
+                yield chunk, PaneSums.from_bytes(value)
             except ValueError as error:
                 raise StateError(
-                    f"{self.level.name}-pane chunk {keys.chunk_of(key)} is damaged: {error}; restore the state from a backup or start anew"
+                    f"{self.level.name}-pane chunk {chunk} is damaged: {error}; restore the state from a backup or start anew"
                 ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -38,8 +38,8 @@ class Panes(Protocol):
         """What became of its records."""
         ...
 
-    def read_slots(self, level: PaneLevel, first_pane: int, end_pane: int, wanted: NDArray[np.bool_]) -> PaneSums:
-        """Sums of panes [first, end) of the wanted slots, keys ascending."""
+    def scan(self, level: PaneLevel, first_chunk: int, end_chunk: int, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, PaneSums]]:
+        """Sums of the wanted slots by chunk in [first, end), ascending; of chunks that hold any of them."""
         ...
 
     def kept_from_ms(self, level: PaneLevel) -> int:

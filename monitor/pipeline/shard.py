@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from heapq import merge as merged
+from itertools import chain, groupby
+from operator import itemgetter
 
 import msgspec
 import numpy as np
@@ -20,7 +22,7 @@ from monitor.sources.protocol import Position
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
 from monitor.statistics.layout import Layout
-from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneLevel, PaneSums, merge
+from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneLevel, PaneSums, joined, merge
 from monitor.statistics.series import SeriesKey, SeriesTable
 from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec, WindowSums
 
@@ -162,26 +164,30 @@ class Shard:
             sums = _together([sums, self.ledgers[TABLES.name].read(first_pane, end_pane), minutes.coarser(_MINUTES)])
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
-    def read_slots(self, level: PaneLevel, first_pane: int, end_pane: int, wanted: NDArray[np.bool_]) -> PaneSums:
-        """The same of some series alone, from the store; see `Ledger.read_slots`.
+    def scan(self, level: PaneLevel, first_chunk: int, end_chunk: int, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, PaneSums]]:
+        """The same of some series alone, by chunk in [first, end), ascending: from the store as it is now; see `Ledger.scan`.
 
         Args:
             level: Which panes.
-            first_pane: The first.
-            end_pane: Excluded.
+            first_chunk: The first.
+            end_chunk: Excluded.
             wanted: Whether each slot is; evicted ones count as the one that took over.
         """
         if not len(wanted):
-            return PaneSums.empty()
-        slots = wanted[self.series.resolved()]
-        sums = self.ledgers[level.name].read_slots(first_pane, end_pane, slots)
+            return
+        resolved = self.series.resolved()
+        slots = wanted[resolved]
+        found = [self.ledgers[level.name].scan(first_chunk, end_chunk, slots)]
         if level is HOUR:
-            minutes = self.ledgers[MINUTE.name].read_slots(first_pane * _MINUTES, end_pane * _MINUTES, slots)
-            parts = [sums, minutes.coarser(_MINUTES)]
+            # Hours that are still kept by the minute are few, however long the stretch.
+            per_day = HOUR.chunk_ms // MINUTE.chunk_ms
+            minutes = joined([sums for _, sums in self.ledgers[MINUTE.name].scan(first_chunk * per_day, end_chunk * per_day, slots)])
+            found.append(iter(minutes.coarser(_MINUTES).split(HOUR.panes_per_chunk)))
             if any(self.series.key(slot).shape.hourly for slot in np.flatnonzero(wanted).tolist()):
-                parts.append(self.ledgers[TABLES.name].read_slots(first_pane, end_pane, slots))
-            sums = _together(parts)
-        return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
+                found.append(self.ledgers[TABLES.name].scan(first_chunk, end_chunk, slots))
+        for chunk, parts in groupby(merged(*found, key=itemgetter(0)), key=itemgetter(0)):
+            sums = _together([part for _, part in parts])
+            yield chunk, sums.with_slots(resolved) if self.series.redirects else sums
 
     def advance(self, now_ms: int, reserved: Collection[str] = ()) -> tuple[list[WindowSums | None], Account]:
         """Move every window to a moment and copy its sums, with the account of the same moment.

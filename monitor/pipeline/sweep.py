@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from monitor.errors import CalmonError
 from monitor.metrics.evaluation import Block, WindowCells, evaluate_windows, fold_groups, merge_cells
 from monitor.metrics.metric import Metric, compares, segments_read
@@ -17,11 +14,11 @@ from monitor.metrics.version import Version
 from monitor.names import ALL_VALUE, RESERVED_PREFIX
 from monitor.pipeline.account import merge_accounts
 from monitor.pipeline.panes import Panes
-from monitor.statistics.pane import PaneLevel, PaneSums, joined
+from monitor.pipeline.wanted import WantedPanes
 from monitor.statistics.series import SeriesKey
 from monitor.windows.running import Position, RunningWindow, SlotSpace, WindowSpec, WindowSums
 
-_TOGETHER = 16
+_TOGETHER = 32
 """Most moments that are evaluated in one go."""
 
 _MOST_NUMBERS = 1 << 22
@@ -73,7 +70,8 @@ def sweep(shards: Sequence[Panes], question: Question, moments: Sequence[int]) -
         CalmonError: The panes of a moment are not kept.
         CapacityError: Sums could overflow.
     """
-    parts = [_Part(shard, question) for shard in shards]
+    end_pane = max((question.window.panes(at_ms)[1] for at_ms in moments), default=0)
+    parts = [_Part(shard, question, end_pane) for shard in shards]
     sums = _Sums(shards, question)
     left = list(reversed(moments))
     while left:
@@ -100,10 +98,12 @@ def _span_ms(window: WindowSpec, at_ms: int) -> tuple[int, int]:
 class _Part:
     """The question's window over one shard, and its last positions."""
 
-    def __init__(self, shard: Panes, question: Question) -> None:
+    def __init__(self, shard: Panes, question: Question, end_pane: int) -> None:
         self._shard = shard
+        self._question = question
         self._reserved = segments_read(question.metrics)
-        self._panes = _WantedPanes(shard, question)
+        self._compares = compares(question.metrics)
+        self._panes = WantedPanes(shard, self._wants, question.window.level, end_pane)
         self._window = RunningWindow(question.window, SlotSpace(shard.series))
         self._positions: list[Position] = []
 
@@ -119,6 +119,7 @@ class _Part:
         position = self._window.position()
         if position is None:
             raise CalmonError(f"the panes of a window that begins at {_span_ms(spec, at_ms)[0]} ms are not kept any more")
+        self._panes.forget_before(position.panes[0])
         self._positions.append(position)
 
     def take(self) -> list[WindowSums]:
@@ -126,42 +127,8 @@ class _Part:
         positions, self._positions = self._positions, []
         return self._window.views(positions, self._shard.series, self._reserved)
 
-
-class _WantedPanes:
-    """Panes of the series that a question reads: its version's, and where it is compared, those of the others as a whole.
-
-    They are read by the chunk and kept, for each pane is read when it enters and again when it leaves.
-    """
-
-    def __init__(self, shard: Panes, question: Question) -> None:
-        self._shard = shard
-        self._question = question
-        self._reserved = segments_read(question.metrics)
-        self._compares = compares(question.metrics)
-        self._wanted = np.empty(0, dtype=np.bool_)
-        self._chunks: dict[int, PaneSums] = {}
-
-    def read(self, level: PaneLevel, first_pane: int, end_pane: int) -> PaneSums:
-        """Sums of panes [first, end), keys ascending."""
-        per_chunk = level.panes_per_chunk
-        numbers = range(first_pane // per_chunk, -(-end_pane // per_chunk))
-        return joined([self._chunk(level, number).between(first_pane, end_pane) for number in numbers])
-
-    def _chunk(self, level: PaneLevel, number: int) -> PaneSums:
-        if number not in self._chunks:
-            per_chunk = level.panes_per_chunk
-            self._chunks[number] = self._shard.read_slots(level, number * per_chunk, (number + 1) * per_chunk, self._wanted_slots())
-        return self._chunks[number]
-
-    def _wanted_slots(self) -> NDArray[np.bool_]:
-        """Whether each slot is wanted; where a service runs, slots may have come."""
-        series, known = self._shard.series, len(self._wanted)
-        if known < len(series):
-            added = [self._wants(series.key(slot)) for slot in range(known, len(series))]
-            self._wanted = np.concatenate((self._wanted, np.array(added, dtype=np.bool_)))
-        return self._wanted
-
     def _wants(self, key: SeriesKey) -> bool:
+        """Whether a series is read: the version's, and where it is compared, those of the others as a whole."""
         if key.model != self._question.model:
             return False
         if key.version != self._question.version:

@@ -107,7 +107,7 @@ class Upkeep:
     def _absorb(self) -> None:
         for ledger in self._shard.ledgers.values():
             with self._shard.lock:
-                changes = ledger.absorb()
+                changes = ledger.absorb(self._shard.sequence)
             if changes.puts:
                 self._reached("absorbing")
                 self._shard.store.commit(changes)

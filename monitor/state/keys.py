@@ -48,6 +48,11 @@ def chunk_of(key: bytes) -> int:
     return int.from_bytes(key[2:6], "big")
 
 
+def delta_of(key: bytes) -> int | None:
+    """Checkpoint of a delta's key; None for a base."""
+    return int.from_bytes(key[7:], "big") if key[6:7] == b"1" else None
+
+
 def series(slot: int) -> bytes:
     """Series of a slot."""
     return b"s" + slot.to_bytes(4, "big")

@@ -159,11 +159,13 @@ def merge(parts: Sequence[PaneSums]) -> PaneSums:
     if not len(keys):
         return PaneSums.empty()
     values = np.concatenate([part.values for part in parts])
-    # Parts are mostly ascending already, which a stable sort turns into a merge.
-    order = np.argsort(keys, kind="stable")
-    keys, values = keys[order], values[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
-    keys, values = keys[starts], np.add.reduceat(values, starts)
+    # One part that was stored whole, or parts one after the other, have nothing to add up.
+    if not (keys[1:] > keys[:-1]).all():
+        # Parts are mostly ascending already, which a stable sort turns into a merge.
+        order = np.argsort(keys, kind="stable")
+        keys, values = keys[order], values[order]
+        starts = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
+        keys, values = keys[starts], np.add.reduceat(values, starts)
     kept = values != 0
     keys, values = keys[kept], values[kept]
     # Position 0 counts predictions; every other sum is bounded by that count times its scale.

@@ -45,7 +45,7 @@ class Book:
 
     def absorb(self) -> Changes:
         """Absorb what is worth it."""
-        changes = self.ledger.absorb()
+        changes = self.ledger.absorb(self.sequence)
         self.store.commit(changes)
         return changes
 
@@ -102,6 +102,70 @@ def test_deltas_are_absorbed_once_there_are_many() -> None:
     assert pairs(Ledger(HOUR, book.store).read(0, PER_CHUNK)) == [(1, book.sequence - 1 + 5)]
 
 
+QUIET = 64
+"""Checkpoints after which a chunk is."""
+
+
+def wait(book: Book, checkpoints: int) -> None:
+    """So many checkpoints that change the newest chunk alone."""
+    for _ in range(checkpoints):
+        book.add((9 * PER_CHUNK, 1))
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_chunk_that_has_left_memory_is_absorbed_once_it_is_quiet(reopened: bool) -> None:
+    book = Book()
+    for _ in range(5):
+        book.add((1, 1))
+    wait(book, QUIET - 1)
+    book.ledger.raise_floor(HOUR.chunk_ms)
+    assert keys.pane_base(HOUR.name, 0) not in dict(book.absorb().puts)
+    wait(book, 1)
+    if reopened:
+        sequence, book = book.sequence, Book(book.store)
+        book.sequence = sequence
+        book.ledger.raise_floor(HOUR.chunk_ms)
+    changes = book.absorb()
+    assert keys.pane_base(HOUR.name, 0) in dict(changes.puts)
+    assert [key for key, _ in book.store.scan(*keys.panes(HOUR.name, 0, 1))] == [keys.pane_base(HOUR.name, 0)]
+    assert pairs(Ledger(HOUR, book.store).read(0, PER_CHUNK)) == [(1, 5)]
+    wait(book, QUIET)
+    assert keys.pane_base(HOUR.name, 0) not in dict(book.absorb().puts)
+
+
+def test_a_chunk_in_memory_is_not_rewritten_for_being_quiet() -> None:
+    book = Book()
+    book.add((1, 1))
+    wait(book, 2 * QUIET)
+    assert keys.pane_base(HOUR.name, 0) not in dict(book.absorb().puts)
+
+
+def test_a_few_late_labels_do_not_rewrite_a_quiet_chunk() -> None:
+    book = Book()
+    book.add(*((pane, 1) for pane in range(PER_CHUNK)))
+    book.ledger.raise_floor(HOUR.chunk_ms)
+    wait(book, QUIET)
+    book.absorb()
+    added, written = 0, False
+    while not written:
+        book.add((3, 1))
+        wait(book, QUIET)
+        added += 1
+        written = keys.pane_base(HOUR.name, 0) in dict(book.absorb().puts)
+    assert added * 4 > PER_CHUNK >= (added - 1) * 4
+    assert dict(pairs(Ledger(HOUR, book.store).read(0, PER_CHUNK)))[3] == 1 + added
+
+
+def test_after_a_long_stop_quiet_chunks_are_absorbed_one_a_round() -> None:
+    book = Book()
+    for chunk in range(4):
+        book.add((chunk * PER_CHUNK, chunk + 1))
+    wait(book, QUIET)
+    book.ledger.raise_floor(4 * HOUR.chunk_ms)
+    rounds = [{key for key, _ in book.absorb().puts if key < keys.pane_base(HOUR.name, 4)} for _ in range(5)]
+    assert [len(one) for one in rounds] == [1, 1, 1, 1, 0]
+
+
 def test_absorbing_after_a_restart_and_more_deltas_keeps_everything() -> None:
     book = Book()
     for _ in range(60):
@@ -115,7 +179,7 @@ def test_absorbing_after_a_restart_and_more_deltas_keeps_everything() -> None:
 
 def test_an_absorbed_chunk_that_a_crash_kept_from_the_store_is_absorbed_again() -> None:
     book = Book()
-    while not book.ledger.absorb().puts:  # never committed
+    while not book.ledger.absorb(book.sequence).puts:  # never committed
         book.add((1, 1))
     again = Book(book.store.copy())
     assert again.absorb().puts != []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,10 +36,11 @@ class FrozenPanes:
     sums: PaneSums
     floor_ms: int
 
-    def read_slots(self, level: PaneLevel, first_pane: int, end_pane: int, wanted: NDArray[np.bool_]) -> PaneSums:
-        """Sums of hour panes [first, end) of the wanted slots."""
+    def scan(self, level: PaneLevel, first_chunk: int, end_chunk: int, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, PaneSums]]:
+        """Sums of the wanted slots by day in [first, end), ascending."""
         assert level is HOUR, "only hours are frozen"  # noqa: S101 - windows of revisions are made of hours
-        return self.sums.between(first_pane, end_pane).of_slots(wanted)
+        per_day = HOUR.panes_per_chunk
+        return iter(self.sums.between(first_chunk * per_day, end_chunk * per_day).of_slots(wanted).split(per_day))
 
     def kept_from_ms(self, level: PaneLevel) -> int:
         """Event time from which on panes are here."""

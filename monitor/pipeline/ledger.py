@@ -160,6 +160,15 @@ class Ledger:
             self._resident[number] = _Resident(sums)
         return sums
 
+    def parts_before(self, end_chunk: int) -> list[PaneSums]:
+        """Sums of the chunks before one, for whoever adds them up: in any number of parts, keys in no order."""
+        parts: list[PaneSums] = []
+        for chunk in [chunk for chunk in self._stored if chunk < end_chunk]:
+            resident = self._resident.get(chunk)
+            stored = (piece for _, piece in self._read_stored(chunk, chunk + 1))
+            parts += stored if resident is None else [resident.base, *resident.recent]
+        return parts
+
     def raise_floor(self, event_time_ms: int) -> None:
         """Keep chunks that end before an event time out of memory from now on."""
         self._floor = max(self._floor, event_time_ms // self.level.chunk_ms)

@@ -22,7 +22,7 @@ from monitor.sources.protocol import Position
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
 from monitor.statistics.layout import Layout
-from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneLevel, PaneSums, joined, merge
+from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneLevel, PaneSums, coarser, merge
 from monitor.statistics.series import SeriesKey, SeriesTable
 from monitor.windows.running import RunningWindow, SlotSpace, WindowSpec, WindowSums
 
@@ -161,7 +161,7 @@ class Shard:
         sums = self.ledgers[level.name].read(first_pane, end_pane)
         if level is HOUR:
             minutes = self.ledgers[MINUTE.name].read(first_pane * _MINUTES, end_pane * _MINUTES)
-            sums = _together([sums, self.ledgers[TABLES.name].read(first_pane, end_pane), minutes.coarser(_MINUTES)])
+            sums = _together([sums, self.ledgers[TABLES.name].read(first_pane, end_pane), coarser([minutes], _MINUTES)])
         return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
 
     def scan(self, level: PaneLevel, first_chunk: int, end_chunk: int, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, PaneSums]]:
@@ -181,8 +181,8 @@ class Shard:
         if level is HOUR:
             # Hours that are still kept by the minute are few, however long the stretch.
             per_day = HOUR.chunk_ms // MINUTE.chunk_ms
-            minutes = joined([sums for _, sums in self.ledgers[MINUTE.name].scan(first_chunk * per_day, end_chunk * per_day, slots)])
-            found.append(iter(minutes.coarser(_MINUTES).split(HOUR.panes_per_chunk)))
+            minutes = self.ledgers[MINUTE.name].scan(first_chunk * per_day, end_chunk * per_day, slots)
+            found.append(iter(coarser([sums for _, sums in minutes], _MINUTES).split(HOUR.panes_per_chunk)))
             if any(self.series.key(slot).shape.hourly for slot in np.flatnonzero(wanted).tolist()):
                 found.append(self.ledgers[TABLES.name].scan(first_chunk, end_chunk, slots))
         for chunk, parts in groupby(merged(*found, key=itemgetter(0)), key=itemgetter(0)):
@@ -239,7 +239,7 @@ class Shard:
     def fold_minutes(self, changes: Changes) -> Chunks:
         """Move minute panes before the floor into hours: adds their removal to `changes`, returns what the hours gain."""
         minutes = self.ledgers[MINUTE.name]
-        gained = minutes.read(0, self.minute_floor_ms // MINUTE.pane_ms).coarser(_MINUTES)
+        gained = coarser(minutes.parts_before(self.minute_floor_ms // MINUTE.chunk_ms), _MINUTES)
         expired = minutes.expire(self.minute_floor_ms)
         changes.delete_ranges += expired.delete_ranges
         return by_chunk([gained], HOUR)

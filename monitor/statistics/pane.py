@@ -105,11 +105,6 @@ class PaneSums:
             (int(chunk[start]), PaneSums(self.keys[start:end], self.values[start:end])) for start, end in zip(starts, ends, strict=True)
         ]
 
-    def coarser(self, ratio: int) -> PaneSums:
-        """The sums in panes that are `ratio` times as wide."""
-        keys = (self.pane // ratio << PANE_SHIFT) | (self.keys & ((1 << PANE_SHIFT) - 1))
-        return merge([PaneSums(keys, self.values)])
-
     def with_slots(self, slots: I64) -> PaneSums:
         """The same sums under other slots (`slots[old] = new`), merged where they meet."""
         keys = (self.keys & ~(_SLOT_MASK << POSITION_BITS)) | (slots[self.slot] << POSITION_BITS)
@@ -161,9 +156,8 @@ def merge(parts: Sequence[PaneSums]) -> PaneSums:
     values = np.concatenate([part.values for part in parts])
     # One part that was stored whole, or parts one after the other, have nothing to add up.
     if not (keys[1:] > keys[:-1]).all():
-        # Parts are mostly ascending already, which a stable sort turns into a merge.
-        order = np.argsort(keys, kind="stable")
-        keys, values = keys[order], values[order]
+        keys, order = _ordered(keys)
+        values = values[order]
         starts = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
         keys, values = keys[starts], np.add.reduceat(values, starts)
     kept = values != 0
@@ -173,6 +167,12 @@ def merge(parts: Sequence[PaneSums]) -> PaneSums:
     if len(counts) and int(counts.max()) > SAFE_EVENTS:
         raise CapacityError(f"one series has more than {SAFE_EVENTS} predictions in one pane: its sums could overflow")
     return PaneSums(keys, values)
+
+
+def coarser(parts: Sequence[PaneSums], ratio: int) -> PaneSums:
+    """Parts added up in panes that are `ratio` times as wide."""
+    within = (1 << PANE_SHIFT) - 1
+    return merge([PaneSums((part.pane // ratio << PANE_SHIFT) | (part.keys & within), part.values) for part in parts])
 
 
 def pane_sums(rows: Additions, pane_ms: int, chosen: I64) -> list[PaneSums]:
@@ -208,7 +208,7 @@ def _ordered(code: I64) -> tuple[I64, I64]:
     """Codes ascending, and the order that makes them so.
 
     Sorting numbers is several times as fast as sorting their positions, so the position rides in the low bits wherever
-    the codes of a batch leave room for it.
+    the codes leave room for it.
     """
     base = int(code.min())
     bits = len(code).bit_length()

@@ -18,7 +18,7 @@ from monitor.statistics.fixed_point import F64, I64, LIMB_BITS, LOG_FLOOR, fixed
 from monitor.statistics.grid import bin_index, equal_edges, graded_edges, union_edges
 from monitor.statistics.layout import Layout, report_edges
 from monitor.statistics.observation import COLUMNS, additions
-from monitor.statistics.pane import HOUR, MINUTE, PANE_SHIFT, POSITION_BITS, PaneSums, joined_bytes, merge, pane_sums
+from monitor.statistics.pane import HOUR, MINUTE, PANE_SHIFT, POSITION_BITS, PaneSums, coarser, joined_bytes, merge, pane_sums
 from monitor.statistics.row_buffer import RowBuffer
 from monitor.statistics.segment import ALL, CLASS, GROUP, SCORE, VALUES
 from monitor.statistics.value_table import bucket
@@ -86,7 +86,7 @@ def test_bytes_keep_everything(parts: list[Entries]) -> None:
 def test_other_slots_and_coarser_panes(part: Entries, slots: list[int], ratio: int) -> None:
     moved = sums(part).with_slots(np.array(slots, dtype=np.int64))
     assert entries(moved) == added(*({(pane, slots[slot], position): value} for (pane, slot, position), value in part.items()))
-    coarse = sums(part).coarser(ratio)
+    coarse = coarser([sums(part)], ratio)
     assert entries(coarse) == added(*({(pane // ratio, slot, position): value} for (pane, slot, position), value in part.items()))
 
 
@@ -135,7 +135,7 @@ def test_any_split_of_rows_sums_to_the_whole(rows: list[Row], data: st.DataObjec
     shuffled = data.draw(st.permutations(rows))
     cut = data.draw(st.integers(0, len(rows)))
     assert entries(merge([summed(shuffled[:cut]), summed(shuffled[cut:])])) == whole
-    assert entries(summed(rows, MINUTE.pane_ms).coarser(HOUR.pane_ms // MINUTE.pane_ms)) == whole
+    assert entries(coarser([summed(rows, MINUTE.pane_ms)], HOUR.pane_ms // MINUTE.pane_ms)) == whole
     parts = []
     for one in added_by(rows):
         everything = np.arange(len(one.slot))

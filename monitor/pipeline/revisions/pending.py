@@ -17,7 +17,7 @@ from monitor.pipeline.ledger import Chunks
 from monitor.pipeline.revisions.cause import Cause
 from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
-from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneSums, joined_bytes, merge
+from monitor.statistics.pane import HOUR, MINUTE, TABLES, PaneSums, coarser, joined_bytes, merge
 
 _MINUTES = HOUR.pane_ms // MINUTE.pane_ms
 _LAST = (1 << 64) - 1
@@ -48,8 +48,8 @@ def revising_entry(deltas: Mapping[str, Chunks], causes: Sequence[Cause], end_pa
     """
     by_hour = chain.from_iterable(deltas[level.name].values() for level in (HOUR, TABLES))
     hours = [part.between(0, end_pane) for part in chain.from_iterable(by_hour)]
-    minutes = [part.between(0, end_pane * _MINUTES).coarser(_MINUTES) for part in chain.from_iterable(deltas[MINUTE.name].values())]
-    return msgspec.msgpack.encode([causes, joined_bytes([merge([*hours, *minutes])])])
+    minutes = [part.between(0, end_pane * _MINUTES) for part in chain.from_iterable(deltas[MINUTE.name].values())]
+    return msgspec.msgpack.encode([causes, joined_bytes([merge([*hours, coarser(minutes, _MINUTES)])])])
 
 
 def pending(store: StateStore) -> Pending:

@@ -1,4 +1,4 @@
-"""Secrets that configuration keys name files for."""
+"""Secrets that configuration keys and options name files for."""
 
 from __future__ import annotations
 
@@ -18,27 +18,37 @@ class HiddenText(str):
         return "'...'"
 
 
-def read_secret(key: str, path: str) -> HiddenText:
-    """Read a secret from the file that a key names, without the line end at its end.
+def read_secret(place: str, path: str, origin: str = ORIGIN) -> HiddenText:
+    """Read a secret from the file that a key or an option names, without the line end at its end.
 
     Args:
-        key: The whole key, for messages.
+        place: The whole key or the option, for messages.
         path: The file.
+        origin: Where that stands.
 
     Raises:
-        ConfigError: The file cannot be read, is empty, or holds more than a line.
+        ConfigError: The file cannot be read, is empty, or holds more than a line; the secret is not shown.
     """
     try:
         text = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise file_fault(key, path, "is no UTF-8 text") from None
+        raise file_fault(place, path, "is no UTF-8 text", origin) from None
     except OSError as error:
-        raise file_fault(key, path, f"cannot be read: {error.strerror or error}") from None
+        raise file_fault(place, path, f"cannot be read: {error.strerror or error}", origin) from None
+    return checked_secret(f"{place}: the file {path}", text, origin)
+
+
+def checked_secret(place: str, text: str, origin: str) -> HiddenText:
+    """A secret that can be sent.
+
+    Raises:
+        ConfigError: It is empty, or not one line of text; it is not shown.
+    """
     if not text or not text.isprintable():
-        raise file_fault(key, path, "is empty" if not text else "holds more than one line of text")
+        raise ConfigError([f"{place} {'is empty' if not text else 'holds more than one line of text'}"], origin)
     return HiddenText(text)
 
 
-def file_fault(key: str, path: str, problem: str) -> ConfigError:
-    """The fault of a file that a key names."""
-    return ConfigError([f"{key}: the file {path} {problem}"], ORIGIN)
+def file_fault(place: str, path: str, problem: str, origin: str = ORIGIN) -> ConfigError:
+    """The fault of a file that a key or an option names."""
+    return ConfigError([f"{place}: the file {path} {problem}"], origin)

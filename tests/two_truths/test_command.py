@@ -60,7 +60,11 @@ def test_interrupted_and_run_again(past: Past, prometheus: PrometheusServer, cap
         (("--from", "2026-06-01T00:00:00"), 2, "--from 2026-06-01T00:00:00: naive_time"),
         (("--to", "2020-01-01T00:00:00Z"), 2, "it is after --to 2020-01-01T00:00:00Z"),
         (("--username", "me"), 2, "--username me: its password is missing"),
-        (("--token-file", "/no/such/file"), 2, "--token-file /no/such/file: cannot be read: No such file or directory"),
+        (
+            ("--bearer-token-file", "/no/such/file"),
+            2,
+            "--bearer-token-file: the file /no/such/file cannot be read: No such file",
+        ),
         (("--state", "/no/such/state"), 1, "there is no calmon state in /no/such/state"),
     ],
 )

@@ -29,7 +29,7 @@ def test_secrets_of_no_use_are_not_shown(tmp_path: Path, content: bytes) -> None
     file.write_bytes(content)
     with pytest.raises(ConfigError) as refused:
         credentials(None, None, str(file), {})
-    assert f"--token-file {file}: " in str(refused.value)
+    assert f"--bearer-token-file: the file {file} " in str(refused.value)
     assert "hidden" not in str(refused.value)
 
 
@@ -37,7 +37,7 @@ def test_secrets_of_no_use_are_not_shown(tmp_path: Path, content: bytes) -> None
     ("words", "said"),
     [
         (("me", None, None), "--username me: its password is missing: --password-file FILE, or CALMON_PROMETHEUS_PASSWORD"),
-        (("me", None, "FILE"), "--username and --token-file exclude each other"),
+        (("me", None, "FILE"), "--username and --bearer-token-file exclude each other"),
         ((None, "FILE", None), "--password-file: whose password is it?"),
     ],
 )

@@ -41,7 +41,9 @@ def write_remote(options: argparse.Namespace) -> str:
         CalmonError: A word cannot be understood, the windows cannot be had, or Prometheus does not take them.
     """
     run = run_of(options)
-    publisher = Publisher(_address(options.url), credentials(options.username, options.password_file, options.token_file, os.environ))
+    publisher = Publisher(
+        _address(options.url), credentials(options.username, options.password_file, options.bearer_token_file, os.environ)
+    )
     try:
         with progress_bar() as bar, answered(run.question, run.config, run.state) as moments:
             task = bar.add_task("samples written", total=None)

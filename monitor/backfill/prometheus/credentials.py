@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from monitor.errors import ConfigError
 from monitor.export.prometheus_http import Credentials
 from monitor.request.moment import COMMAND_LINE
+from monitor.secret_file import checked_secret, read_secret
 
 PASSWORD, TOKEN = "CALMON_PROMETHEUS_PASSWORD", "CALMON_PROMETHEUS_TOKEN"
 """Variables that hold a secret."""
 
 
 def credentials(
-    username: str | None, password_file: str | None, token_file: str | None, environment: Mapping[str, str]
+    username: str | None, password_file: str | None, bearer_token_file: str | None, environment: Mapping[str, str]
 ) -> Credentials | None:
     """What requests are allowed by; None where nothing is said.
 
@@ -22,10 +22,10 @@ def credentials(
         ConfigError: A secret is missing, cannot be read or is of no use; the secret is not shown.
     """
     password = _secret("--password-file", password_file, PASSWORD, environment)
-    token = _secret("--token-file", token_file, TOKEN, environment)
+    token = _secret("--bearer-token-file", bearer_token_file, TOKEN, environment)
     if username is not None:
-        if token_file is not None:
-            raise ConfigError(["--username and --token-file exclude each other"], COMMAND_LINE)
+        if bearer_token_file is not None:
+            raise ConfigError(["--username and --bearer-token-file exclude each other"], COMMAND_LINE)
         if password is None:
             raise ConfigError([f"--username {username}: its password is missing: --password-file FILE, or {PASSWORD}"], COMMAND_LINE)
         return Credentials.basic(username, password)
@@ -35,16 +35,8 @@ def credentials(
 
 
 def _secret(option: str, path: str | None, variable: str, environment: Mapping[str, str]) -> str | None:
-    """A secret without the line end at its end; the file's comes before the variable's."""
-    if path is None:
-        place, secret = variable, environment.get(variable)
-    else:
-        place = f"{option} {path}"
-        try:
-            secret = Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no text"
-            raise ConfigError([f"{place}: cannot be read: {reason}"], COMMAND_LINE) from error
-    if secret is not None and (not secret or not secret.isprintable()):
-        raise ConfigError([f"{place}: must be one line, and not empty"], COMMAND_LINE)
-    return secret
+    """A secret; the file's comes before the variable's."""
+    if path is not None:
+        return read_secret(option, path, COMMAND_LINE)
+    text = environment.get(variable)
+    return None if text is None else checked_secret(f"the variable {variable}", text, COMMAND_LINE)

@@ -47,7 +47,7 @@ def add_remote_write(actions: Parsers[argparse.ArgumentParser]) -> None:
     parser.add_argument("--url", required=True, metavar="URL", help="of Prometheus itself, such as http://127.0.0.1:9090")
     parser.add_argument("--username", metavar="NAME", help="user for basic authentication")
     parser.add_argument("--password-file", metavar="FILE", help=f"file with the user's password; default: {PASSWORD}")
-    parser.add_argument("--token-file", metavar="FILE", help=f"file with a bearer token; default: {TOKEN}")
+    parser.add_argument("--bearer-token-file", metavar="FILE", help=f"file with a bearer token; default: {TOKEN}")
     parser.set_defaults(run=_remote_write)
 
 

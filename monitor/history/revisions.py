@@ -14,7 +14,7 @@ import msgspec
 from monitor.errors import ConfigError, StateError
 from monitor.events.instant import instant
 from monitor.pipeline.revisions.journal import Journal, Revision
-from monitor.pipeline.revisions.page import cause_text, move_text, published_text
+from monitor.pipeline.revisions.page import cause_text, hours_text, move_text, published_text
 from monitor.request.moment import COMMAND_LINE
 from monitor.request.sums import configuration
 from monitor.state.rocks import MARKER, RocksStore
@@ -56,7 +56,7 @@ def as_json(entries: Sequence[Revision]) -> str:
 def as_text(entries: Sequence[Revision]) -> Iterator[str]:
     """The entries for people, a few lines each."""
     for entry in entries:
-        yield f"revision {entry.number}, noted {instant(entry.noted_ms)}: hours {instant(entry.start_ms)} to {instant(entry.end_ms)}"
+        yield f"revision {entry.number}, noted {instant(entry.noted_ms)}: hours {hours_text(entry)}"
         yield from (f"  by {cause_text(cause)}" for cause in entry.causes)
         yield from (f"  {move_text(move)}" for move in entry.moves)
         yield f"  in Prometheus: {published_text(entry)}"
@@ -66,4 +66,5 @@ def as_text(entries: Sequence[Revision]) -> Iterator[str]:
 
 def _as_object(entry: Revision) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(entry)
-    return {**told, "noted": instant(entry.noted_ms), "start": instant(entry.start_ms), "end": instant(entry.end_ms)}
+    times = {"noted": entry.noted_ms, "start": entry.start_ms, "end": entry.end_ms}
+    return told | {name: None if at_ms is None else instant(at_ms) for name, at_ms in times.items()}

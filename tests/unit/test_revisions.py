@@ -20,10 +20,12 @@ from monitor.clock import ManualClock
 from monitor.config_file import load_config, parse_config
 from monitor.duration import DAY_MS, HOUR_MS
 from monitor.errors import StateError
+from monitor.history.revisions import as_text
 from monitor.pipeline.configured import settings_of
 from monitor.pipeline.pages import render_snapshot
 from monitor.pipeline.revisions.journal import KEPT, Journal, Revision
 from monitor.pipeline.revisions.moves import WATCHED, moments_of
+from monitor.pipeline.revisions.page import revisions_section
 from monitor.pipeline.sweep import Question, sweep
 from monitor.state.protocol import Changes
 from monitor.windows.running import WindowSpec
@@ -283,7 +285,7 @@ def test_the_command_tells_the_journal_beside_the_service(shards: int, tmp_path:
         assert told["start"] == "2026-06-01T00:00:00Z"
         assert main(words) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].startswith("revision 0, noted 2026-06-08T00:00:00Z: hours 2026-06-01T00:00:00Z to ")
+        assert lines[0].startswith("revision 0, noted 2026-06-08T00:00:00Z: hours 2026-06-01T00:00Z to ")
         assert len(lines) == 2 + len(entries[0].causes) + len(entries[0].moves)
         assert lines[-1] == "  in Prometheus: 24h: not written; 6h: not written"
         assert main([*words[:2], "v9", *words[3:]]) == 0
@@ -323,6 +325,22 @@ def test_labels_put_straight_into_a_stopped_state_are_revisions(tmp_path: Path) 
             assert entry.moved.keys() == {"24h", "6h"}
     finally:
         engine.close()
+
+
+def test_changes_that_cancel_out_have_causes_but_no_hours() -> None:
+    events = [prediction("id", START_MS, 0.8), label("id", START_MS + HOUR_MS, "yes"), prediction("last", END_MS, 0.8)]
+    back_and_forth = [label("id", END_MS, "no", revision=1), label("id", END_MS, "yes", revision=2)]
+    engine, clock = begin([encode(event) for event in (*events, *back_and_forth)], MemoryStore())
+    read(engine, clock, len(events))
+    read(engine, clock, len(events) + len(back_and_forth))
+    (entry,) = revise(engine, END_MS)
+    assert [(cause.kind, cause.records) for cause in entry.causes] == [("correction", 2)]
+    assert (entry.start_ms, entry.end_ms, entry.moves, entry.moved) == (None, None, [], {})
+    engine.close()
+    page = revisions_section([entry])
+    assert "1970" not in page + "".join(as_text([entry]))
+    assert "<td>none, the changes cancelled out</td>" in page
+    assert next(as_text([entry])).endswith(": hours none, the changes cancelled out")
 
 
 def _records(entry: Revision) -> dict[str, int]:

@@ -44,8 +44,8 @@ class Revision(msgspec.Struct, frozen=True):
         noted_ms: When, by the clock.
         model: Whose panes changed.
         version: Of which of its versions.
-        start_ms: First event time of the hours that changed.
-        end_ms: End of the last one.
+        start_ms: First event time of the hours that changed; None where the changes cancelled out.
+        end_ms: End of the last one; None as well.
         causes: The records that did it.
         moves: Of each metric that moved at all.
         moved: By window: first and last moment of each hourly run that moved by more than the threshold.
@@ -56,8 +56,8 @@ class Revision(msgspec.Struct, frozen=True):
     noted_ms: int
     model: str
     version: str
-    start_ms: int
-    end_ms: int
+    start_ms: int | None
+    end_ms: int | None
     causes: list[Cause]
     moves: list[Move]
     moved: dict[str, list[tuple[int, int]]]

@@ -24,6 +24,13 @@ def revisions_section(entries: Sequence[Revision]) -> str:
     return f"<h2>Revisions</h2>\n<table><tr>{head}</tr>\n{rows}\n</table>"
 
 
+def hours_text(entry: Revision) -> str:
+    """The hours that changed."""
+    if entry.start_ms is None or entry.end_ms is None:
+        return "none, the changes cancelled out"
+    return f"{instant(entry.start_ms, 'minutes')} to {instant(entry.end_ms, 'minutes')}"
+
+
 def cause_text(cause: Cause) -> str:
     """Records in words: how many of a kind, and where they were."""
     return f"{cause.records} {cause.kind} of {cause.partition} {cause.first_offset} to {cause.last_offset}"
@@ -51,7 +58,7 @@ def _cells(entry: Revision) -> list[str]:
         instant(entry.noted_ms, "minutes"),
         entry.model,
         entry.version,
-        f"{instant(entry.start_ms, 'minutes')} to {instant(entry.end_ms, 'minutes')}",
+        hours_text(entry),
         "; ".join(cause_text(cause) for cause in entry.causes),
         "; ".join(move_text(move) for move in entry.moves) or "none",
         published_text(entry),

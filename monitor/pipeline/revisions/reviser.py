@@ -152,7 +152,7 @@ class Reviser:
             far = runs(move.at_ms for move in found if distance(move) > self._rules.threshold)
             if far:
                 moved[window.name] = far
-        start_ms, end_ms = (int(touched[0]) * HOUR.pane_ms, (int(touched[-1]) + 1) * HOUR.pane_ms) if len(touched) else (0, 0)
+        start_ms, end_ms = (int(touched[0]) * HOUR.pane_ms, (int(touched[-1]) + 1) * HOUR.pane_ms) if len(touched) else (None, None)
         return Revision(number, now_ms, *version, start_ms, end_ms, causes, largest(moves), moved)
 
     def _sweep(

@@ -17,7 +17,7 @@ import pytest
 from monitor.cli import main
 from monitor.produce import run, sender
 from monitor.produce.lines import Line
-from tests.integration.running import CALMON, PATIENCE_S, ROOT
+from tests.integration.running import CALMON, PATIENCE_S, ROOT, wait_until
 from tests.kafka_produce.log import new_name, read, words
 from tests.recovery.stream import DAY_MS, START_MS, encode, label, make_stream, prediction, write_lines
 from tests.services.kafka import Kafka, KafkaBroker
@@ -143,7 +143,7 @@ def test_a_signal_ends_it_with_what_was_sent_acknowledged(
     path = write_lines(tmp_path / "e", [encode(prediction(f"id-{number}", START_MS, 0.9)) for number in range(2000)])
     command = [*CALMON, *words(kafka, topics, path), "--rate", "200"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(2.0)
+        wait_until(lambda: read(kafka, topics[0]), "records are sent")
         process.send_signal(number)
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (130, "")

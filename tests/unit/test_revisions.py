@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -376,6 +377,43 @@ def test_a_kill_neither_loses_an_entry_nor_notes_it_twice(point: str) -> None:
     assert engine.reviser is not None
     assert engine.reviser.journal.entries == expected
     assert revise(engine, END_MS) == []
+
+
+def test_while_it_looks_records_are_read_and_ticks_go_on() -> None:
+    stream = make_stream(7)
+    looking, go_on = threading.Event(), threading.Event()
+
+    def reached(name: str) -> None:
+        if name == "revised":
+            looking.set()
+            go_on.wait(30)
+
+    source = ListSource([("events", line) for line in stream.lines])
+    engine = Engine(CONFIG, clock := ManualClock(START_MS), source=source, store=MemoryStore(), reached=reached)
+    engine.runner.start()
+    read(engine, clock, len(stream.early))
+    judged_ms = engine.shard.judged_pane * HOUR_MS
+    read(engine, clock, half := len(stream.early) + len(stream.late) // 2)
+    entries: list[Revision] = []
+    look = threading.Thread(target=lambda: entries.extend(revise(engine, END_MS)))
+    others = threading.Thread(target=lambda: read(engine, clock, len(stream.lines)))
+    look.start()
+    try:
+        assert looking.wait(30)
+        others.start()
+        others.join(30)
+        assert not others.is_alive()
+        assert look.is_alive()
+    finally:
+        go_on.set()
+        look.join(30)
+    entries += revise(engine, END_MS)
+    numbered = list(enumerate(stream.late, len(stream.early) + 1))
+    for _, version in VERSIONS:
+        parts = numbered[: half - len(stream.early)], numbered[half - len(stream.early) :]
+        found = [told_causes(entry) for entry in entries if entry.version == version]
+        assert found == [causes_of(part, version, judged_ms) for part in parts]
+    engine.close()
 
 
 def test_nothing_is_a_revision_before_anything_has_matured() -> None:

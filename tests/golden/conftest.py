@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from tests.golden.stream import EXPECT, WINDOWS, load_moments
 
 HERE = Path(__file__).parent
 DEFAULT_FOLDERS = (HERE / "cases", HERE / "streams")
-NOT_YET = HERE / "not_yet.txt"
 OUTCOMES = pytest.StashKey[dict[str, Outcome]]()
 
 Verdict = Callable[[Outcome], None]
@@ -79,26 +77,16 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     return known_families(tmp_path_factory.mktemp("known"))
 
 
-@pytest.fixture(scope="session")
-def not_yet() -> list[str]:
-    """Patterns of the metric families that this version does not have."""
-    lines = (line.partition("#")[0].strip() for line in NOT_YET.read_text("utf-8").splitlines())
-    return [line for line in lines if line]
-
-
 @pytest.fixture
-def verdict(request: pytest.FixtureRequest, default_run: bool, not_yet: list[str]) -> Verdict:
+def verdict(request: pytest.FixtureRequest) -> Verdict:
     """Judges and reports what a test compared."""
 
     def judge(outcome: Outcome) -> None:
         request.config.stash[OUTCOMES][request.node.name] = outcome
         request.node.add_report_section("call", "golden", str(outcome))
         assert dict(outcome.wrong) == {}
-        missing = dict(outcome.missing)
-        if default_run:
-            missing = {key: one for key, one in missing.items() if not any(fnmatchcase(one, pattern) for pattern in not_yet)}
         if not request.config.getoption("allow_missing", default=False):
-            assert list(missing) == [], "calmon has no metric for these keys"
+            assert list(outcome.missing) == [], "calmon has no metric for these keys"
 
     return judge
 

@@ -74,6 +74,14 @@ class Processor:
             CapacityError: A sum could overflow.
         """
         decoded = [self._decoder.decode_all(part.values, part.kind) for part in slices]
+        with self._shard.batch:
+            self._take_in(slices, decoded)
+        self._reached("applied")
+        self._outbox.drain()
+        self._reached("drained")
+
+    def _take_in(self, slices: Sequence[Slice], decoded: list[list[Record]]) -> None:
+        """Join, sum and commit; what has matured stays the same meanwhile."""
         end_pane = self._shard.judged_pane
         rows = self._rows(decoded)
         join = BatchJoin(rows, self._heads, self._observer, self._shard.account, self._horizon, end_pane * HOUR.pane_ms)
@@ -94,9 +102,6 @@ class Processor:
         if self._shard.series.evictions:
             self._observer.forget()
         self._shard.commit(changes, deltas, self._reached)
-        self._reached("applied")
-        self._outbox.drain()
-        self._reached("drained")
 
     def _rows(self, decoded: list[list[Record]]) -> dict[str, Row]:
         ids = list({record.prediction_id: None for records in decoded for record in records if not isinstance(record, Refusal)})

@@ -54,6 +54,7 @@ class Shard:
 
     Attributes:
         lock: Held while the state in memory changes or is read by another thread.
+        batch: Held while a batch is in work, from when it looks what has matured until it is committed; taken before `lock`.
         sequence: Number of the last checkpoint.
         positions: Where each partition goes on.
         newest_ms: Newest accepted time of each partition.
@@ -63,7 +64,8 @@ class Shard:
         minute_floor_ms: Event time, at a whole hour, from which on panes are kept by the minute; older ones by the hour.
         hour_floor_ms: Event time, at a whole chunk, from which on panes are kept at all.
         matured: What the evidence tests see of the panes.
-        judged_pane: Hour panes before it have entered the evidence tests, and that is stored: what changes in them is a revision.
+        judged_pane: Hour panes before it have entered the evidence tests: what changes in them is a revision.
+        resolved: By slot, the one that holds its sums as of the last commit; what the batch in work evicts does not count yet.
 
     Raises:
         StateError: The store holds something else than a shard.
@@ -72,6 +74,7 @@ class Shard:
     def __init__(self, store: StateStore, layout_of: LayoutOf | None, windows: Sequence[WindowSpec]) -> None:
         self.store = store
         self.lock = threading.RLock()
+        self.batch = threading.RLock()
         self.sequence = 0
         self.positions: dict[str, Position] = {}
         self.newest_ms: dict[str, int] = {}
@@ -91,6 +94,7 @@ class Shard:
             raise StateError(f"the stored checkpoint is damaged: {error}; restore the state from a backup or start anew") from error
         self._stored_series = len(self.series)
         self._stored_redirects = len(self.series.redirects)
+        self.resolved = self.series.resolved()
         self.ledgers = {level.name: Ledger(level, store) for level in (MINUTE, HOUR, TABLES)}
         space = SlotSpace(self.series)
         self.windows = [RunningWindow(spec, space) for spec in windows]
@@ -143,6 +147,8 @@ class Shard:
         with self.lock:
             self.store.commit(changes)
             reached("committed")
+            if self.series.evictions or len(self.resolved) < len(self.series):
+                self.resolved = self.series.resolved()
             if self.series.evictions:
                 for window in self.windows:
                     window.redirect(self.series.evictions)
@@ -162,10 +168,12 @@ class Shard:
         if level is HOUR:
             minutes = self.ledgers[MINUTE.name].read(first_pane * _MINUTES, end_pane * _MINUTES)
             sums = _together([sums, self.ledgers[TABLES.name].read(first_pane, end_pane), coarser([minutes], _MINUTES)])
-        return sums.with_slots(self.series.resolved()) if self.series.redirects else sums
+        return self._resolve(sums)
 
     def scan(self, level: PaneLevel, first_chunk: int, end_chunk: int, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, PaneSums]]:
-        """The same of some series alone, by chunk in [first, end), ascending: from the store as it is now; see `Ledger.scan`.
+        """The same of some series alone, by chunk in [first, end), ascending: from the store; see `Ledger.scan`.
+
+        Nothing may be committed until it is at its end: minutes that are folded meanwhile would count twice or not at all.
 
         Args:
             level: Which panes.
@@ -175,8 +183,7 @@ class Shard:
         """
         if not len(wanted):
             return
-        resolved = self.series.resolved()
-        slots = wanted[resolved]
+        slots = wanted[self.resolved]
         found = [self.ledgers[level.name].scan(first_chunk, end_chunk, slots)]
         if level is HOUR:
             # Hours that are still kept by the minute are few, however long the stretch.
@@ -186,8 +193,7 @@ class Shard:
             if any(self.series.key(slot).shape.hourly for slot in np.flatnonzero(wanted).tolist()):
                 found.append(self.ledgers[TABLES.name].scan(first_chunk, end_chunk, slots))
         for chunk, parts in groupby(merged(*found, key=itemgetter(0)), key=itemgetter(0)):
-            sums = _together([part for _, part in parts])
-            yield chunk, sums.with_slots(resolved) if self.series.redirects else sums
+            yield chunk, self._resolve(_together([part for _, part in parts]))
 
     def advance(self, now_ms: int, reserved: Collection[str] = ()) -> tuple[list[WindowSums | None], Account]:
         """Move every window to a moment and copy its sums, with the account of the same moment.
@@ -243,6 +249,10 @@ class Shard:
         expired = minutes.expire(self.minute_floor_ms)
         changes.delete_ranges += expired.delete_ranges
         return by_chunk([gained], HOUR)
+
+    def _resolve(self, sums: PaneSums) -> PaneSums:
+        """Sums under the slots that hold them."""
+        return sums.with_slots(self.resolved) if self.series.redirects else sums
 
     def _load(self) -> None:
         data = self.store.get(keys.CHECKPOINT)

@@ -27,6 +27,7 @@ from monitor.pipeline.pages import render_snapshot
 from monitor.pipeline.revisions.journal import KEPT, Journal, Revision
 from monitor.pipeline.revisions.moves import WATCHED, moments_of
 from monitor.pipeline.revisions.page import revisions_section
+from monitor.pipeline.revisions.pending import pending
 from monitor.pipeline.sweep import Question, sweep
 from monitor.state.protocol import Changes
 from monitor.windows.running import WindowSpec
@@ -414,6 +415,50 @@ def test_while_it_looks_records_are_read_and_ticks_go_on() -> None:
         found = [told_causes(entry) for entry in entries if entry.version == version]
         assert found == [causes_of(part, version, judged_ms) for part in parts]
     engine.close()
+
+
+@pytest.mark.parametrize("point", ["judged", "joined"])
+def test_what_is_committed_while_panes_enter_is_noted(point: str) -> None:
+    """`judged`: a batch between the reading of panes and their entry; `joined`: panes that would enter while a batch is in work."""
+    stream = make_stream(8)
+    other: list[threading.Thread] = []
+
+    def reached(name: str) -> None:
+        if name == point and armed and not other:
+            work = (lambda: step_all(engine)) if point == "judged" else engine.evaluator.tick
+            other.append(threading.Thread(target=work))
+            other[0].start()
+            # A batch goes on while the panes are judged; a tick lets no pane enter before the batch is committed.
+            other[0].join(30 if point == "judged" else 0.3)
+            assert other[0].is_alive() == (point == "joined")
+
+    source = ListSource([("events", line) for line in stream.lines], follow=True)
+    engine = Engine(CONFIG, clock := ManualClock(START_MS), source=source, store=MemoryStore(), reached=reached)
+    engine.runner.start()
+    armed = False
+    while engine.shard.account.consumed < len(stream.early):
+        engine.runner.step(min(50, len(stream.early) - engine.shard.account.consumed))
+    clock.set(max(engine.shard.newest_ms.values()))
+    armed = True
+    if point == "judged":
+        engine.evaluator.tick()
+    else:
+        step_all(engine)
+    other[0].join(30)
+    judged_ms = engine.shard.judged_pane * HOUR_MS
+    assert judged_ms > START_MS
+    noted = pending(engine.shard.store)
+    late = list(enumerate(stream.late, len(stream.early) + 1))
+    # What a tick let enter after the batch saw all of it.
+    wanted = causes_of(late, "v1", judged_ms), causes_of(late, "v2", judged_ms)
+    found = [{cause.kind: cause.records for cause in noted.causes if cause.version == version} for version in ("v1", "v2")]
+    assert found == [{kind: count for kind, (count, _, _) in one.items()} if point == "judged" else {} for one in wanted]
+    engine.close()
+
+
+def step_all(engine: Engine) -> None:
+    while engine.runner.step(50_000):
+        pass
 
 
 def test_nothing_is_a_revision_before_anything_has_matured() -> None:

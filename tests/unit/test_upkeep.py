@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
@@ -264,3 +265,34 @@ def _memory(engine: Engine) -> MemoryStore:
     store = engine.shard.store
     assert isinstance(store, MemoryStore)
     return store.copy()
+
+
+def test_a_tick_beside_a_batch_that_evicts_a_value_shows_what_is_committed(tmp_path: Path) -> None:
+    """Panes leave the window while a value is losing its place: they are still that value's, as all the window is."""
+    ranked = sorted((f"u{number}" for number in range(40)), key=lambda value: hashlib.sha256(value.encode()).digest())
+    values, newcomer = ranked[20:24], ranked[0]
+    hour = [
+        prediction(f"{value}-{minute}", START_MS + minute * MINUTE_MS, 0.9, groups={"region": value})
+        for minute in range(60)
+        for value in values
+    ]
+    text = NO_HORIZON + "defaults: {groups: [region], max_group_values: 1}\n"
+    found: list[dict[str, int]] = []
+
+    def reached(name: str) -> None:
+        if name == "joined" and engine.shard.series.evictions:
+            found.append(shown(START_MS + 80 * MINUTE_MS))
+
+    def shown(now_ms: int) -> dict[str, int]:
+        window = engine.shard.advance(now_ms)[0][0]
+        assert window is not None
+        return {key.value: int(cell[0]) for key, cell in zip(window.keys, window.cells, strict=True) if key.segment == "region"}
+
+    events = [*hour, prediction("new", START_MS + 59 * MINUTE_MS, 0.9, groups={"region": newcomer})]
+    engine = start(configure(text, tmp_path), one_file(events), now_ms=START_MS + HOUR_MS, reached=reached)
+    engine.runner.step(len(hour))
+    assert shown(START_MS + HOUR_MS) == dict.fromkeys(values, 60)
+    step_all(engine)
+    assert found == [dict.fromkeys(values, 40)]
+    assert sum(shown(START_MS + 80 * MINUTE_MS).values()) == 4 * 40 + 1
+    engine.close()

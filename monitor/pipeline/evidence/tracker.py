@@ -67,12 +67,13 @@ class Tracker:
         self._reached = reached
         self._cells: list[dict[VersionKey, I64]] = []
         self._standings: dict[VersionKey, Standing] = {}
+        self._entered_pane = book.next_pane
         for shard in shards:
             self.join(shard)
 
     def join(self, shard: Shard) -> None:
         """Tell a shard, before it takes anything in, which of its panes have entered already."""
-        shard.judged_pane = self.book.next_pane
+        shard.judged_pane = self._entered_pane
 
     def tick(self, now_ms: int, known_ms: int | None) -> Evidence:
         """Let panes enter that have become mature; what there is to show.
@@ -97,6 +98,7 @@ class Tracker:
             for shard in shards:
                 with shard.lock:
                     shard.matured.restart()
+            self._enter(self.book.next_pane)
             raise
         return show(self._standings, self.book.courses, max(limit, self.book.next_pane), self._rules.shown_ms, self._rules.alpha)
 
@@ -143,17 +145,20 @@ class Tracker:
             for entry in crossings:
                 log.warning("evidence: %s", entry.told())
             for shard in shards:
-                shard.matured.settled_pane = shard.judged_pane = next_pane
+                shard.matured.settled_pane = next_pane
         return set(courses)
 
     def _take(self, shards: Sequence[Shard], first: int, limit: int) -> tuple[int, _Entering] | None:
         """The next panes that hold anything, of one day: the pane after them, and whose they are; None if there are none.
 
-        All shards are read at one moment, and from that moment on changes of these panes are corrections.
+        All shards are read at one moment, and from that moment on changes of these panes are corrections. So no batch may be in work that
+        has looked before what has matured.
         """
+        if first >= limit:
+            return None
         with ExitStack() as stack:
-            for shard in shards:
-                stack.enter_context(shard.lock)
+            for lock in (*(shard.batch for shard in shards), *(shard.lock for shard in shards)):
+                stack.enter_context(lock)
             days = sorted({day for shard in shards for day in shard.matured_days()})
             for day in (day for day in days if first < (day + 1) * _PER_DAY and day * _PER_DAY < limit):
                 begin, end = max(first, day * _PER_DAY), min(limit, (day + 1) * _PER_DAY)
@@ -165,8 +170,15 @@ class Tracker:
                     parts = [part.between(begin, last + 1) for part in parts]
                     for shard, part in zip(shards, parts, strict=True):
                         shard.matured.sums.enter(part, last + 1)
+                    self._enter(last + 1)
                     return last + 1, _gather(shards, parts)
         return None
+
+    def _enter(self, pane: int) -> None:
+        """From now on, what changes in panes before this one is a revision; also in a shard that began after the tick did."""
+        self._entered_pane = pane
+        for shard in list(self._shards):
+            shard.judged_pane = pane
 
     def _look(self, shards: Sequence[Shard], judged: Iterable[VersionKey]) -> None:
         """Make the standings anew of versions that were judged or have changed."""

@@ -133,7 +133,7 @@ class Reviser:
                 return {}
             first, end = (min(panes) - reach + 1, max(panes) + reach) if panes else (0, 0)
             for name, shard in shards.items():
-                added = found[name].sums.with_slots(shard.series.resolved())
+                added = found[name].sums.with_slots(shard.resolved)
                 now = freeze(shard, models, first, end)
                 added = added.between(now.floor_ms // HOUR.pane_ms, end)
                 taken[name] = _Taken(found[name].sequence, added, found[name].causes, now, now.before(added))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from monitor.clock import Clock
 from monitor.config import Config
-from monitor.config_kafka import KafkaConfig
 from monitor.config_revisions import RevisionsConfig
 from monitor.errors import StateError
 from monitor.events.decode import Decoder
@@ -18,9 +17,7 @@ from monitor.export.prometheus_http import Credentials
 from monitor.export.publisher import Publisher
 from monitor.export.quarantine_file import FileSink
 from monitor.export.quarantine_sink import Sink
-from monitor.export.quarantine_topic import TopicSink
 from monitor.join.horizon import Horizon
-from monitor.kafka_options import client_options
 from monitor.pipeline.configured import (
     evidence_rules,
     exported_metrics,
@@ -45,8 +42,6 @@ from monitor.pipeline.upkeep import Upkeep
 from monitor.pipeline.worker import Worker
 from monitor.prometheus_address import parse_address
 from monitor.secret_file import read_secret
-from monitor.sources.kafka import KafkaSource
-from monitor.sources.kafka_settings import KafkaSettings
 from monitor.sources.ndjson import NdjsonSource
 from monitor.sources.protocol import WHOLE, Source
 from monitor.state.protocol import StateStore
@@ -230,27 +225,9 @@ def _source(config: Config, accept_loss: bool) -> Source:
     kafka = config.source.kafka
     if kafka is None:
         return NdjsonSource(config.source.files, follow=config.source.follow)
-    return KafkaSource(kafka_settings(kafka, accept_loss))
+    from monitor.kafka_wiring import kafka_source  # noqa: PLC0415 - who reads files need not wait for the client
 
-
-def kafka_settings(kafka: KafkaConfig, accept_loss: bool) -> KafkaSettings:
-    """How the service reads its topics.
-
-    Raises:
-        ConfigError: A file with a secret or a certificate cannot be read.
-    """
-    return KafkaSettings(
-        bootstrap_servers=kafka.bootstrap_servers,
-        group_id=kafka.group_id,
-        predictions=kafka.predictions,
-        labels=kafka.labels,
-        single_shard=kafka.shards == "one",
-        options=client_options(kafka),
-        accept_loss=accept_loss,
-        client_id=f"{kafka.group_id}-worker",
-        poll_watchdog_s=kafka.poll_watchdog_ms / 1000,
-        start_timeout_s=kafka.start_timeout_ms / 1000,
-    )
+    return kafka_source(kafka, accept_loss)
 
 
 def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:
@@ -272,8 +249,9 @@ def quarantine_sink(config: Config, directory: Path, shard: str) -> Sink:
     """Where a shard's refused records go: the topic, else a file; each shard has a file of its own."""
     kafka = config.source.kafka
     if kafka is not None and config.quarantine.topic is not None:
-        options = {**client_options(kafka), "bootstrap_servers": list(kafka.bootstrap_servers)}
-        return TopicSink(options, config.quarantine.topic)
+        from monitor.kafka_wiring import topic_sink  # noqa: PLC0415 - as above
+
+        return topic_sink(kafka, config.quarantine.topic)
     path = Path(config.quarantine.file or directory / "quarantine.ndjson")
     if shard != WHOLE and config.quarantine.file is not None:
         path = path.with_name(f"{path.stem}-{shard}{path.suffix}")

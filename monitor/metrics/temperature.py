@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
 from scipy.special import log_softmax, softmax
 
 from monitor.statistics.fixed_point import F64, I64, LOG_FLOOR
@@ -104,6 +102,8 @@ def nll_at(nll: I64 | F64, temperatures: F64, temperature: float) -> float:
     Returns:
         On the scale of the sums.
     """
+    from scipy.interpolate import CubicSpline  # noqa: PLC0415 - a third of a second that every command would wait
+
     return float(CubicSpline(np.log(temperatures), nll)(np.log(temperature)))
 
 
@@ -118,6 +118,8 @@ def fit_temperature(probabilities: F64, labels: I64) -> float:
         In [1/8, 8], an end of it where the minimum lies at or beyond it. NaN where every temperature is as good: without an
         event, or where all probabilities are equal.
     """
+    from scipy.optimize import brentq  # noqa: PLC0415 - as above
+
     logits = _logits(probabilities)
     true = np.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
 

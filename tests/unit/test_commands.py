@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -254,3 +256,9 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], comma
     called = Called(capsys, *command, "--help")
     assert (called.code, called.err) == (0, "")
     assert said in called.out
+
+
+def test_a_command_waits_for_no_library_that_it_may_not_need() -> None:
+    program = "import sys, monitor.cli; print(*{'kafka', 'pyarrow', 'scipy.interpolate', 'scipy.optimize'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"

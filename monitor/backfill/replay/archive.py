@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from monitor.app import kafka_settings
 from monitor.backfill.replay.bound import EARLIEST, Bound
 from monitor.backfill.replay.stretch import describe, find_stretches, span_of
 from monitor.config_kafka import KafkaConfig
 from monitor.errors import CalmonError, ConfigError, SourceError, StateError
+from monitor.kafka_wiring import kafka_settings
 from monitor.request.moment import COMMAND_LINE
 from monitor.sources.file_position import missing, unreadable
 from monitor.sources.kafka import KafkaSource

@@ -21,7 +21,7 @@ from monitor.service import Service
 from tests.golden.product import model_keys, process_gauge
 from tests.golden.stream import HOUR_MS, Check, Moments, event_lines
 
-STEP_LINES = 1_000
+STEP_LINES = 2_500
 """Lines between two ticks on the way to a check: windows slide there as a service's do, instead of being made anew."""
 
 PATIENCE_S = 60.0

@@ -41,7 +41,7 @@ class Change:
 
     Attributes:
         window: The window that was looked at.
-        at_ms: The moments.
+        at_ms: The moments; none where no window that holds what changes is kept whole.
         coverage: Over everything.
         moves: Of each metric that moves, by its name.
     """
@@ -56,15 +56,16 @@ def changes(config: Config, before: Sequence[Shard], after: Sequence[Shard]) -> 
     """What differs between a state and what would become of it, by (model, version).
 
     Raises:
-        CalmonError: The panes are not kept, or sums could overflow.
+        CalmonError: Sums could overflow.
     """
     window = longest_window(config)
     metrics = [metric for metric in exported_metrics(config) if metric.subject in WHOLE]
     touched = touched_hours(before, after)
     coverage = _coverage(before, after)
+    kept_from_ms = max((shard.kept_from_ms(window.level) for shard in (*before, *after)), default=0)
     found = {}
     for model, version in sorted(touched):
-        at = moments(window, *touched[model, version])
+        at = moments(window, *touched[model, version], kept_from_ms)
         question = Question(model, version, window, metrics, settings_of(config), {})
         moves = largest(moves_between(window.name, sweep(before, question, at), sweep(after, question, at)))
         found[model, version] = Change(window, at, coverage[model, version], moves)
@@ -78,11 +79,18 @@ def longest_window(config: Config) -> WindowSpec:
     return WindowSpec(longest.name, length_ms, -(-longest.lag_ms // HOUR_MS) * HOUR_MS, by_hours=True)
 
 
-def moments(window: WindowSpec, first_hour: int, last_hour: int) -> range:
-    """Whole hours from which the window holds any of the hours [first, last]; at most `MOST_MOMENTS`, the first among them."""
-    start_ms = (first_hour + 1) * HOUR_MS + window.lag_ms
+def moments(window: WindowSpec, first_hour: int, last_hour: int, kept_from_ms: int) -> range:
+    """Whole hours from which the window holds any of the hours [first, last]; at most `MOST_MOMENTS`, the first among them.
+
+    Args:
+        window: In whole hours.
+        first_hour: The first.
+        last_hour: The last one.
+        kept_from_ms: Event time, a whole hour, before which panes are gone: windows that begin earlier are left out.
+    """
+    start_ms = max((first_hour + 1) * HOUR_MS, kept_from_ms + window.length_ms) + window.lag_ms
     end_ms = last_hour * HOUR_MS + window.lag_ms + window.length_ms
-    stride = -(-((end_ms - start_ms) // HOUR_MS + 1) // MOST_MOMENTS)
+    stride = max(1, -(-((end_ms - start_ms) // HOUR_MS + 1) // MOST_MOMENTS))
     return range(start_ms, end_ms + 1, stride * HOUR_MS)
 
 

@@ -30,7 +30,7 @@ def write_openmetrics(options: argparse.Namespace) -> str:
     with progress_bar() as bar, answered(run.question, run.config, run.state) as moments:
         samples, _ = backfill_samples(run.scope, watched(moments, run, bar))
     with whole_file(options.output, binary=True) as file:
-        file.writelines(openmetrics(samples, run.scope.metrics, options.revision))
+        file.writelines(openmetrics(samples, run.scope.gauges, options.revision))
     return f"{run}: {count(samples)} samples of {len(samples)} series as revision {options.revision} in {options.output}"
 
 
@@ -55,7 +55,7 @@ def write_remote(options: argparse.Namespace) -> str:
     elif published.equal:
         done = f"nothing to write, all {published.equal} samples were there"
     else:
-        return f"{run}: nothing to write, no value is defined there"
+        return f"{run}: nothing to write, nothing was predicted there"
     return f"{run}: revision {published.revision}: {done}"
 
 

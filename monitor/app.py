@@ -41,7 +41,7 @@ from monitor.pipeline.tick import Evaluator
 from monitor.pipeline.upkeep import Upkeep
 from monitor.pipeline.worker import Worker
 from monitor.prometheus_address import parse_address
-from monitor.secret_file import read_secret
+from monitor.secret_file import read_secret, read_token
 from monitor.sources.ndjson import NdjsonSource
 from monitor.sources.protocol import WHOLE, Source
 from monitor.state.protocol import StateStore
@@ -238,7 +238,7 @@ def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:
     """
     credentials = None
     if revisions.bearer_token_file is not None:
-        credentials = Credentials.bearer(read_secret("revisions.bearer_token_file", revisions.bearer_token_file))
+        credentials = Credentials.bearer(read_token("revisions.bearer_token_file", revisions.bearer_token_file))
     elif revisions.username is not None and revisions.password_file is not None:
         credentials = Credentials.basic(revisions.username, read_secret("revisions.password_file", revisions.password_file))
     # What fails is written by the next look: a service that is asked to end must not wait for a Prometheus that is away.

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, Strict, model_validator
 
 from monitor.config_value import Number, PathText, PositiveMs, Section, Text, report_faults, within
 from monitor.duration import HOUR_MS, SECOND_MS, format_duration
-from monitor.prometheus_address import parse_address
+from monitor.prometheus_address import check_username, parse_address
 
 SHORTEST_EVERY_MS: Final = SECOND_MS
 
@@ -26,13 +26,16 @@ def _check_address(value: str) -> str:
 PrometheusAddress = Annotated[str, Strict(), AfterValidator(_check_address)]
 
 
+Username = Annotated[Text, AfterValidator(check_username)]
+
+
 class RevisionsConfig(Section):
     """What becomes of changes in hours that have matured."""
 
     every_ms: Annotated[PositiveMs, AfterValidator(_check_every)] = Field(default=HOUR_MS, validation_alias="every")
     threshold: Annotated[Number, within(0.0, 1.0)] = 0.005
     prometheus: PrometheusAddress | None = None
-    username: Text | None = None
+    username: Username | None = None
     password_file: PathText | None = None
     bearer_token_file: PathText | None = None
 

@@ -1,4 +1,4 @@
-"""Where a Prometheus is."""
+"""Where a Prometheus is, and the name to log in with there."""
 
 from __future__ import annotations
 
@@ -52,4 +52,19 @@ def parse_address(url: str) -> Address:
         raise ValueError("must be an address alone, without ?, # or blanks")
     if parts.path.rstrip("/").endswith(WRITE_PATH):
         raise ValueError(f"must be the address of Prometheus itself, without {WRITE_PATH}")
+    try:
+        parts.hostname.encode("idna")  # as the resolver is asked
+    except UnicodeError as error:
+        raise ValueError("must name a host whose parts between dots have 1 to 63 characters") from error
     return Address(parts.scheme == "https", parts.hostname, port, parts.path.rstrip("/"))
+
+
+def check_username(name: str) -> str:
+    """A name to log in with, as it was given.
+
+    Raises:
+        ValueError: None can be sent (RFC 7617); the message reads after the name of what was set.
+    """
+    if not name or ":" in name or not name.isprintable():
+        raise ValueError("must be one line of text without a colon, which would end the name")
+    return name

@@ -38,6 +38,27 @@ def read_secret(place: str, path: str, origin: str = ORIGIN) -> HiddenText:
     return checked_secret(f"{place}: the file {path}", text, origin)
 
 
+def read_token(place: str, path: str, origin: str = ORIGIN) -> HiddenText:
+    """Read a bearer token as `read_secret` reads a secret.
+
+    Raises:
+        ConfigError: As there, or it is none.
+    """
+    return checked_token(f"{place}: the file {path}", read_secret(place, path, origin), origin)
+
+
+def checked_token(place: str, text: str, origin: str) -> HiddenText:
+    """A bearer token: it stands in a header as it is, and a header is ASCII.
+
+    Raises:
+        ConfigError: It is no secret that can be sent, or not ASCII; it is not shown.
+    """
+    secret = checked_secret(place, text, origin)
+    if not secret.isascii():
+        raise ConfigError([f"{place} holds a character that is not ASCII, as no token does"], origin)
+    return secret
+
+
 def checked_secret(place: str, text: str, origin: str) -> HiddenText:
     """A secret that can be sent.
 

@@ -1,6 +1,8 @@
 """What is known now of past moments, as series: the live gauges' labels under names of their own.
 
 A sample is stamped with the moment that its window is seen from, so it lies under the live gauge's sample of that time.
+Predictions are counted beside whatever is asked for: so a revision is there wherever anything was predicted, also where
+nothing else is defined any more.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from monitor.export.series import defined_values
+from monitor.metrics.entries.counts import PREDICTIONS
 from monitor.metrics.evaluation import Block
 from monitor.metrics.metric import Metric, Subject
 from monitor.names import BACKFILL_PREFIX
@@ -43,7 +46,7 @@ class Scope:
         model: Whose predictions.
         version: Of which of its versions.
         window: Value of the `window` label.
-        metrics: Which metrics; tables have no series.
+        metrics: Which metrics beside the count of predictions; tables have no series.
     """
 
     model: str
@@ -53,8 +56,8 @@ class Scope:
 
     @property
     def gauges(self) -> list[Metric]:
-        """Its metrics that are gauges."""
-        return [metric for metric in self.metrics if metric.subject is not Subject.TABLE]
+        """The count of predictions, and its metrics that are gauges."""
+        return [PREDICTIONS, *(metric for metric in self.metrics if metric.subject is not Subject.TABLE and metric != PREDICTIONS)]
 
 
 def backfill_samples(scope: Scope, moments: Iterable[SeenMoment]) -> tuple[Samples, list[int]]:

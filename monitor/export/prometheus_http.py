@@ -103,6 +103,10 @@ class PrometheusHttp:
                 self.close()
                 failure = RefusedError(f"{self.address}: cannot be reached: {type(error).__name__}: {error}")
                 again = True
+            except ValueError as error:
+                self.close()
+                # http.client says so of a host or a header that cannot be sent, and quotes it: it may be a secret.
+                raise RefusedError(f"{self.address}: cannot be asked: {type(error).__name__} in its name or the credentials") from None
             pause_s = next(pauses, None) if again else None
             if pause_s is None:
                 raise failure

@@ -6,8 +6,9 @@
 
 A stored sample is never changed: what differs from what an earlier backfill wrote is a revision of its own. The newest
 revision at the moments is compared first. Where it holds nothing else than what is to be written, the rest of it is
-written there (nothing, where all of it is there: doing it twice changes nothing); else the next revision is begun. So of
-the samples of a moment the highest revision is what is known now. Afterwards everything is read back and compared.
+written there (nothing, where all of it is there: doing it twice changes nothing); else the next revision is begun. It
+counts predictions at every moment, also where no other value is defined any more. So of the samples of a moment the highest
+revision is what is known now. Afterwards everything is read back and compared.
 """
 
 from __future__ import annotations
@@ -66,12 +67,14 @@ class Publisher:
 
         Raises:
             RefusedError: The server cannot be reached or refuses; with its answer and the setting to change.
-            PublishError: Every revision is taken by other values, and nothing was written; or what is read back differs.
+            PublishError: Every revision is taken by other values, or a moment that has samples has no prediction now, and nothing
+                was written; or what is read back differs.
         """
         samples, stamps = backfill_samples(scope, moments)
         if not stamps:
             return Published(REVISIONS[0], 0, 0)
         stored = read_back(self._http, scope, stamps, len(samples))
+        _check_told(samples, stored)
         revision = _free_revision(samples, stored)
         lacking = _lacking(samples, stored.get(revision, {}))
         written, total = count(lacking), count(samples)
@@ -91,6 +94,22 @@ class Publisher:
                 f"{self._http.address}: {len(differences)} of {count(samples)} samples of revision {revision} are not what was written: "
                 f"{differences[0]}; does another process write them too, or does Prometheus drop what is that old?"
             )
+
+
+def _check_told(samples: Samples, stored: dict[int, Samples]) -> None:
+    """Refuse moments of which nothing is to be written, so that what is stored of them would stay the newest.
+
+    Raises:
+        PublishError: There are some: the samples come from a state that held more than this one.
+    """
+    there = {at_ms for found in stored.values() for values in found.values() for at_ms in values}
+    untold = sorted(there.difference(*samples.values()))
+    if untold:
+        raise PublishError(
+            f"nothing is written: {len(untold)} moments have samples of an earlier backfill and no prediction now, the first at "
+            f"{instant(untold[0])}: is this the state that they came from? If so leave these moments out, or delete calmon_backfill_* "
+            "of this window in Prometheus to begin anew"
+        )
 
 
 def _free_revision(samples: Samples, stored: dict[int, Samples]) -> int:

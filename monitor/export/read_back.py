@@ -56,8 +56,7 @@ def read_back(http: PrometheusHttp, scope: Scope, moments: Sequence[int], width:
         part = moments[first : first + step]
         for one in _ask(http, selector, part[0], part[-1]):
             revision, series = _series(one.metric)
-            values = {round(at_s * 1000): float(value) for at_s, value in one.values}
-            values = {at_ms: value for at_ms, value in values.items() if at_ms in wanted}
+            values = {at_ms: value for at_ms, value in _points(http, one) if at_ms in wanted}
             if values and revision in REVISIONS:
                 found.setdefault(revision, {}).setdefault(series, {}).update(values)
     return found
@@ -71,8 +70,19 @@ def _ask(http: PrometheusHttp, selector: str, first_ms: int, last_ms: int) -> li
     answer = http.post(PATH, body, _FORM)
     try:
         return msgspec.json.decode(answer, type=_Answer).data.result
-    except msgspec.DecodeError as error:
-        raise RefusedError(f"{http.address}{PATH} answers what no Prometheus does: {error}") from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _strange(http, error) from error
+
+
+def _points(http: PrometheusHttp, one: _Found) -> list[tuple[int, float]]:
+    try:
+        return [(round(at_s * 1000), float(value)) for at_s, value in one.values]
+    except (ValueError, OverflowError) as error:
+        raise _strange(http, error) from error
+
+
+def _strange(http: PrometheusHttp, error: Exception) -> RefusedError:
+    return RefusedError(f"{http.address}{PATH} answers what no Prometheus does: {error}")
 
 
 def _selector(scope: Scope) -> str:
@@ -84,4 +94,4 @@ def _selector(scope: Scope) -> str:
 
 def _series(labels: dict[str, str]) -> tuple[int, Series]:
     revision = labels.pop(REVISION_LABEL, "")
-    return int(revision) if revision.isdecimal() else 0, series_of(labels)
+    return int(revision) if revision in map(str, REVISIONS) else 0, series_of(labels)

@@ -43,7 +43,8 @@ def answer(shards: Sequence[Shard], asked: Asked, settings: SettingsOf, referenc
     Raises:
         CalmonError: There is no such version or group value, or the panes of a moment are not kept.
     """
-    _check_series(shards, asked)
+    check_version(shards, asked.model, asked.version)
+    _check_segment(shards, asked)
     _check_kept(shards, asked)
     found = references.look(present_layouts(shards))[0]
     windows = [asked.window(at_ms) for at_ms in asked.moments]
@@ -54,20 +55,27 @@ def answer(shards: Sequence[Shard], asked: Asked, settings: SettingsOf, referenc
     return (next(sweeps[window]) for window in windows)
 
 
-def _check_series(shards: Sequence[Shard], asked: Asked) -> None:
-    keys = {shard.series.key(slot) for shard in shards for slot in range(len(shard.series))}
-    wholes = {key for key in keys if key.segment == ALL_VALUE}
+def check_version(shards: Sequence[Shard], model: str, version: str) -> None:
+    """See that there is a version.
+
+    Raises:
+        CalmonError: No prediction of it is in the state; with the names that are.
+    """
+    wholes = {key for key in _keys(shards) if key.segment == ALL_VALUE}
     models = sorted({key.model for key in wholes})
-    if asked.model not in models:
+    if model not in models:
         known = f"there are {', '.join(models)}" if models else "there is no prediction at all"
-        raise CalmonError(f"no prediction of model {asked.model} in the state; {known}")
-    versions = sorted({key.version for key in wholes if key.model == asked.model})
-    if asked.version not in versions:
-        raise CalmonError(f"no prediction of version {asked.version} of model {asked.model} in the state; there are {', '.join(versions)}")
-    _check_segment(shards, asked, {key for key in keys if (key.model, key.version) == (asked.model, asked.version)})
+        raise CalmonError(f"no prediction of model {model} in the state; {known}")
+    versions = sorted({key.version for key in wholes if key.model == model})
+    if version not in versions:
+        raise CalmonError(f"no prediction of version {version} of model {model} in the state; there are {', '.join(versions)}")
 
 
-def _check_segment(shards: Sequence[Shard], asked: Asked, keys: set[SeriesKey]) -> None:
+def _keys(shards: Sequence[Shard]) -> set[SeriesKey]:
+    return {shard.series.key(slot) for shard in shards for slot in range(len(shard.series))}
+
+
+def _check_segment(shards: Sequence[Shard], asked: Asked) -> None:
     attribute, value = asked.choice.attribute, asked.choice.value
     if attribute is None:
         return
@@ -76,7 +84,8 @@ def _check_segment(shards: Sequence[Shard], asked: Asked, keys: set[SeriesKey]) 
     if attribute not in attributes:
         known = f"there are {', '.join(attributes)}" if attributes else "its configuration declares none (groups: [...])"
         raise CalmonError(f"model {asked.model} has no group attribute {attribute}; {known}")
-    values = sorted({key.value for key in keys if key.segment == attribute})
+    ours = [key for key in _keys(shards) if (key.model, key.version) == (asked.model, asked.version)]
+    values = sorted({key.value for key in ours if key.segment == attribute})
     if value is not None and value not in values:
         known = f"there are {', '.join(values)}" if values else "there is none with any"
         raise CalmonError(f"no prediction of version {asked.version} with {attribute}={value}; {known}")

@@ -13,9 +13,9 @@ from monitor.history.choice import chosen
 from monitor.history.parquet import pyarrow, write_parquet
 from monitor.history.question import asked
 from monitor.history.text import write_csv, write_json, write_table
-from monitor.history.whole_file import whole_file
 from monitor.request.moment import COMMAND_LINE
 from monitor.request.sums import configuration
+from monitor.whole_file import output_file
 
 PARQUET = "parquet"
 FORMATS = {"table": write_table, "json": write_json, "csv": write_csv, PARQUET: write_parquet}
@@ -34,6 +34,6 @@ def history(options: argparse.Namespace) -> None:
             raise ConfigError(["--format parquet: it is no text for a terminal: name a file with -o FILE"], COMMAND_LINE)
     config, directory = configuration(options)
     write: Any = FORMATS[options.format]
-    target = nullcontext(sys.stdout) if options.output is None else whole_file(options.output, options.format == PARQUET)
+    target = nullcontext(sys.stdout) if options.output is None else output_file(options.output, options.format == PARQUET)
     with answered(question, config, directory) as moments, target as file:
         write(moments, question, file)

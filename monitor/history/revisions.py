@@ -13,9 +13,12 @@ import msgspec
 
 from monitor.errors import ConfigError, StateError
 from monitor.events.instant import instant
+from monitor.history.answer import check_version
+from monitor.names import ALL_VALUE
 from monitor.pipeline.revisions.journal import Journal, Revision
 from monitor.pipeline.revisions.page import cause_text, hours_text, move_text, published_text
 from monitor.request.moment import COMMAND_LINE
+from monitor.request.state import opened_shards
 from monitor.request.sums import configuration
 from monitor.state.rocks import MARKER, RocksStore
 
@@ -28,6 +31,7 @@ def revisions(options: argparse.Namespace) -> Iterator[str]:
     """
     given = [f"--{name}" for name in ("window", "step", "metrics") if getattr(options, name) is not None]
     given += [word for word, value in (("--from", options.begin), ("--to", options.end), ("-o", options.output)) if value is not None]
+    given += ["--segment"] if options.segment != ALL_VALUE else []
     if given or options.format not in ("table", "json"):
         word = given[0] if given else f"--format {options.format}"
         raise ConfigError([f"{word}: --revisions tells every entry of a version, with --format table or json"], COMMAND_LINE)
@@ -40,12 +44,17 @@ def revisions_of(directory: str, model: str, version: str) -> list[Revision]:
 
     Raises:
         StateError: There is no state, or it cannot be read.
+        CalmonError: There is no such version in it.
     """
     places = [path for path in (Path(directory), Path(directory, "evidence")) if (path / MARKER).exists()]
     if not places:
         raise StateError(f"there is no calmon state in {directory}: name the configured state.directory")
     with closing(RocksStore(places[0], read_only=True)) as store:
-        return [entry for entry in Journal(store).entries if (entry.model, entry.version) == (model, version)]
+        found = [entry for entry in Journal(store).entries if (entry.model, entry.version) == (model, version)]
+    if not found:
+        with opened_shards(directory) as shards:
+            check_version(shards, model, version)
+    return found
 
 
 def as_json(entries: Sequence[Revision]) -> str:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from monitor.statistics.fixed_point import I64
 from monitor.statistics.layout import Layout
 from monitor.statistics.reference import Reference
 from monitor.statistics.series import SeriesKey
+from monitor.whole_file import whole_file
 
 FOLDER = "references"
 FORMAT = 1
@@ -147,7 +146,8 @@ class References:
                         f"the reference would be larger than {MAX_BYTES >> 20} MiB: lower max_group_values or watch fewer groups"
                     )
                 try:
-                    self._write(self._path(reference.name, number), data)
+                    with whole_file(self._path(reference.name, number), binary=True, over=False) as file:
+                        file.write(data)
                 except FileExistsError:
                     number += 1  # another process took it meanwhile
                 else:
@@ -157,23 +157,6 @@ class References:
 
     def _path(self, name: str, number: int) -> Path:
         return self._directory / f"{name}.{number}{_SUFFIX}"
-
-    def _write(self, path: Path, data: bytes) -> None:
-        """Whole or not at all, and never over another one."""
-        handle, temporary = tempfile.mkstemp(dir=self._directory, suffix=".new")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(temporary, path)  # unlike a rename it refuses a name that is taken
-        finally:
-            os.unlink(temporary)
-        folder = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _to_bytes(reference: Reference) -> bytes:

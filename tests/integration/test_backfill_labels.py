@@ -201,17 +201,46 @@ def test_the_largest_moves_are_those_of_the_real_run_recomputed(tmp_path: Path) 
         assert len(change["largest_moves"]) > 20
 
 
+@pytest.mark.parametrize(("first", "moments_seen"), [(-80, 84), (-115, 49)])
+def test_a_dry_run_leaves_out_the_moments_whose_panes_are_gone(tmp_path: Path, first: int, moments_seen: int) -> None:
+    """Near the floor of history a real run takes the labels; so the dry run must tell of them."""
+    hours = 14 * 24
+    write_lines(tmp_path / "events.ndjson", [encode(prediction(f"id-{hour}", START_MS + hour * HOUR_MS, 0.8)) for hour in range(hours)])
+    state = {"directory": str(tmp_path / "state"), "horizon": "1d", "history": "5d"}
+    config = configure(tmp_path, state=state, windows=[{"name": "3d", "length": "3d", "lag": "1d"}])
+    live(config, hours)
+    with opened_shards(str(tmp_path / "state")) as (shard,):
+        floor_ms = shard.hour_floor_ms
+    assert floor_ms > START_MS + 7 * DAY_MS
+    late = [encode(label(f"id-{hour}", START_MS + (hour + 1) * HOUR_MS, "yes")) for hour in range(hours + first, hours + first + 20)]
+    labels = write_lines(tmp_path / "late.ndjson", late)
+    rehearsed = backfill(config, labels, dry_run=True)
+    (change,) = rehearsed["changes"].values()
+    assert change["moments"] == moments_seen
+    assert change["first_at_ms"] == floor_ms + 4 * DAY_MS
+    assert "accuracy" in change["largest_moves"]
+    assert backfill(config, labels)["total"] == rehearsed["total"]
+
+
 @given(hours=st.tuples(st.integers(400_000, 500_000), st.integers(0, 3000)), length=st.integers(1, 800), lag=st.integers(0, 100))
 def test_the_moments_of_a_dry_run_are_those_that_see_what_it_touches(hours: tuple[int, int], length: int, lag: int) -> None:
     first, last = hours[0], sum(hours)
     window = WindowSpec("any", length * HOUR_MS, lag * HOUR_MS, by_hours=True)
-    found = moments(window, first, last)
+    found = moments(window, first, last, 0)
     assert 1 <= len(found) <= MOST_MOMENTS
     sees = [pane for at_ms in (found[0], found[-1]) for pane in window.panes(at_ms)]
     assert sees[1] == first + 1
     assert sees[2] <= last
     if found.step == HOUR_MS:
         assert sees[2] == last
+
+
+@given(first=st.integers(0, 50), hours=st.integers(0, 50), length=st.integers(1, 50), lag=st.integers(0, 50), kept_from=st.integers(0, 200))
+def test_moments_begin_where_panes_are_kept(first: int, hours: int, length: int, lag: int, kept_from: int) -> None:
+    window = WindowSpec("any", length * HOUR_MS, lag * HOUR_MS, by_hours=True)
+    everything = moments(window, first, first + hours, 0)
+    kept = [at_ms for at_ms in everything if window.panes(at_ms)[0] >= kept_from]
+    assert list(moments(window, first, first + hours, kept_from * HOUR_MS)) == kept
 
 
 def test_each_reason_is_told_before_and_after_and_what_is_held_back_is_kept(tmp_path: Path) -> None:

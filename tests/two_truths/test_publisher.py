@@ -30,7 +30,7 @@ END_MS = MOMENTS[-1] + HOUR_MS
 SOME = MOMENTS[24:36]
 LIVE = '{__name__=~"calmon_.+",__name__!~"calmon_backfill_.+"}'
 BACKFILLED = '{__name__=~"calmon_backfill_.+"}'
-(ACCURACY,) = (metric for metric in CATALOGUE if metric.gauge == "accuracy_ratio")
+ACCURACY, PREDICTIONS = ({metric.gauge: metric for metric in CATALOGUE}[name] for name in ("accuracy_ratio", "predictions"))
 
 
 def at_each_step(server: PrometheusServer, revision: int, moments: Sequence[int] = MOMENTS) -> dict[int, Page]:
@@ -160,20 +160,23 @@ def test_credentials(prometheus: PrometheusServer, publisher: Publishers) -> Non
         for wrong in (None, Credentials.basic("me", "other"), Credentials.bearer("hidden")):
             with pytest.raises(RefusedError, match=r"answers 401: .*; name the user or the token that may"):
                 publisher(front, wrong).publish(SCOPE, made(0.1))
-        assert publisher(front, Credentials.basic("me", "hidden")).publish(SCOPE, made(0.1)) == Published(1, 1, 0)
+        assert publisher(front, Credentials.basic("me", "hidden")).publish(SCOPE, made(0.1)) == Published(1, 2, 0)
 
 
 @dataclass(frozen=True)
 class Made:
-    """A window of one metric, as a test wants it; None is undefined."""
+    """A window of ten predictions, and one metric as a test wants it; None is undefined. Without predictions there is nothing."""
 
     at_ms: int
     value: float | None
+    predictions: int = 10
 
     @property
     def blocks(self) -> list[Block]:
-        value = np.array([np.nan if self.value is None else self.value])
-        return [Block(Subject.SERIES, [SeriesKey(MODEL, "layout", VERSION, "all", "all")], np.array([0.0, 1.0]), {ACCURACY: value})]
+        if not self.predictions:
+            return []
+        values = {ACCURACY: np.array([np.nan if self.value is None else self.value]), PREDICTIONS: np.array([self.predictions])}
+        return [Block(Subject.SERIES, [SeriesKey(MODEL, "layout", VERSION, "all", "all")], np.array([0.0, 1.0]), values)]
 
 
 SCOPE = Scope(MODEL, VERSION, WINDOW, [ACCURACY])
@@ -186,18 +189,42 @@ def made(*values: float | None, first_ms: int = BEGIN_MS) -> list[Made]:
 def test_revisions(prometheus: PrometheusServer, publisher: Publishers) -> None:
     one = publisher(prometheus)
     assert one.publish(SCOPE, []) == Published(1, 0, 0)
-    assert one.publish(SCOPE, made(None, None)) == Published(1, 0, 0)
-    assert one.publish(SCOPE, made(0.1, None, 0.3)) == Published(1, 2, 0)
-    assert one.publish(SCOPE, made(0.1, None, 0.3, 0.4)) == Published(1, 1, 2), "a longer run goes on where it was"
-    assert one.publish(SCOPE, made(None, None, 0.3)) == Published(2, 1, 0), "what is undefined now must not stay"
-    assert one.publish(SCOPE, made(0.1, None, 0.3, 0.4)) == Published(2, 2, 1), "the newest revision speaks, not an older one that is equal"
-    assert one.publish(replace(SCOPE, window="other"), made(0.5)) == Published(1, 1, 0)
-    assert one.publish(SCOPE, made(0.7, first_ms=BEGIN_MS + HOUR_MS)) == Published(1, 1, 0), "other moments have revisions of their own"
+    assert one.publish(SCOPE, [Made(BEGIN_MS, None, 0)]) == Published(1, 0, 0)
+    assert one.publish(SCOPE, made(None, None)) == Published(1, 2, 0)
+    assert one.publish(SCOPE, made(0.1, None, 0.3)) == Published(1, 3, 2)
+    assert one.publish(SCOPE, made(0.1, None, 0.3, 0.4)) == Published(1, 2, 5), "a longer run goes on where it was"
+    assert one.publish(SCOPE, made(None, None, 0.3)) == Published(2, 4, 0), "what is undefined now must not stay"
+    assert one.publish(SCOPE, made(0.1, None, 0.3, 0.4)) == Published(2, 3, 4), "the newest revision speaks, not an older one that is equal"
+    assert one.publish(replace(SCOPE, window="other"), made(0.5)) == Published(1, 2, 0)
+    assert one.publish(SCOPE, made(0.7, first_ms=BEGIN_MS + HOUR_MS)) == Published(1, 2, 0), "other moments have revisions of their own"
     for revision in range(3, 9):
-        assert one.publish(SCOPE, made(0.1 * revision)) == Published(revision, 1, 0)
+        assert one.publish(SCOPE, made(0.1 * revision)) == Published(revision, 2, 0)
     stored = prometheus.raw(BACKFILLED, BEGIN_MS, END_MS)
     with pytest.raises(PublishError, match=r"nothing is written: revisions 1 to 8 are all taken .* is 0\.9 here and 0\.8 there"):
         one.publish(SCOPE, made(0.9))
+    assert prometheus.raw(BACKFILLED, BEGIN_MS, END_MS) == stored
+
+
+def test_the_highest_revision_is_what_is_known_at_each_moment(prometheus: PrometheusServer, publisher: Publishers) -> None:
+    """Also of the moments of which nothing is defined any more, alone or all of them."""
+    one = publisher(prometheus)
+    for revision, values in ((1, (0.1, 0.2)), (2, (0.1, None)), (3, (None, None)), (3, (None, 0.2)), (4, (None, 0.3))):
+        assert one.publish(SCOPE, made(*values)).revision == revision
+        for moment in made(*values):
+            found = [(int(labels["revision"]), value) for labels, value in prometheus.query(f"{BACKFILLED} @ {moment.at_ms / 1000}")]
+            newest = [value for number, value in found if number == max(found)[0]]
+            assert set(newest) == {10.0, moment.value} - {None}
+        assert one.publish(SCOPE, made(*values)).written == 0
+
+
+def test_moments_without_predictions_are_not_left_at_an_older_revision(prometheus: PrometheusServer, publisher: Publishers) -> None:
+    """Another state may hold less; no revision can say of a moment that nothing was predicted."""
+    one = publisher(prometheus)
+    one.publish(SCOPE, made(0.1, 0.2))
+    stored = prometheus.raw(BACKFILLED, BEGIN_MS, END_MS)
+    first, second = made(0.5, 0.2)
+    with pytest.raises(PublishError, match="nothing is written: 1 moments have samples of an earlier backfill and no prediction now"):
+        one.publish(SCOPE, [first, replace(second, predictions=0)])
     assert prometheus.raw(BACKFILLED, BEGIN_MS, END_MS) == stored
 
 
@@ -214,14 +241,14 @@ def test_recent_moments_need_no_setting_for_their_age(served: Served, publisher:
     with served(RECEIVES) as prometheus:
         write_now(prometheus)
         recent = made(0.1, 0.2, first_ms=SystemClock().now_ms() - 30 * MINUTE_MS)
-        assert publisher(prometheus).publish(SCOPE, recent) == Published(1, 2, 0)
+        assert publisher(prometheus).publish(SCOPE, recent) == Published(1, 4, 0)
 
 
 def test_what_is_dropped_in_silence_is_noticed(prometheus: PrometheusServer, publisher: Publishers) -> None:
     """A staleness marker that is there already hides from every question, and wins over the sample that comes later."""
     labels = {"__name__": "calmon_backfill_accuracy_ratio", "model": MODEL, "model_version": VERSION, "window": WINDOW}
     write(prometheus, {series_of({**labels, "segment": "all", "value": "all"}): {BEGIN_MS - 1: 0.5}})
-    with pytest.raises(PublishError, match=r"1 of 1 samples of revision 1 are not what was written: .* is 0\.1 here and no sample there"):
+    with pytest.raises(PublishError, match=r"1 of 2 samples of revision 1 are not what was written: .* is 0\.1 here and no sample there"):
         publisher(prometheus).publish(SCOPE, made(0.1))
 
 

@@ -138,6 +138,12 @@ ONE_FAULT = {
         "revisions.prometheus: must begin with http:// or https:// and a host, got localhost:9090 (line 1)"
     ),
     "revisions: {bearer_token_file: b}": "revisions.bearer_token_file: needs prometheus, the server that it is for (line 1)",
+    "revisions: {prometheus: 'http://a..b'}": (
+        'revisions.prometheus: must name a host whose parts between dots have 1 to 63 characters, got "http://a..b" (line 1)'
+    ),
+    "revisions: {prometheus: 'http://a', username: 'b:c', password_file: d}": (
+        'revisions.username: must be one line of text without a colon, which would end the name, got "b:c" (line 1)'
+    ),
     "revisions: {prometheus: 'http://a', username: b}": "revisions.password_file: username and password_file go together (line 1)",
     # Windows and history
     "windows: []": "windows: must be 1 to 16 windows, 0 are given (line 1)",

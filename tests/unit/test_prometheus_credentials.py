@@ -33,12 +33,24 @@ def test_secrets_of_no_use_are_not_shown(tmp_path: Path, content: bytes) -> None
     assert "hidden" not in str(refused.value)
 
 
+def test_a_token_is_ascii_and_a_password_any_text(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("hidd€n", encoding="utf-8")
+    assert credentials("me", str(file), None, {}) == Credentials.basic("me", "hidd€n")
+    for path, environment in ((str(file), {}), (None, {"CALMON_PROMETHEUS_TOKEN": "hidd€n"})):
+        with pytest.raises(ConfigError, match="holds a character that is not ASCII") as refused:
+            credentials(None, None, path, environment)
+        assert "hidd" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("me", None, None), "--username me: its password is missing: --password-file FILE, or CALMON_PROMETHEUS_PASSWORD"),
         (("me", None, "FILE"), "--username and --bearer-token-file exclude each other"),
         ((None, "FILE", None), "--password-file: whose password is it?"),
+        (("me:too", "FILE", None), "--username: must be one line of text without a colon"),
+        (("\udcff", "FILE", None), "--username: must be one line of text without a colon"),
     ],
 )
 def test_words_that_do_not_go_together(tmp_path: Path, words: tuple[str | None, ...], said: str) -> None:

@@ -278,9 +278,11 @@ def test_the_command_tells_the_journal_beside_the_service(shards: int, tmp_path:
         engine.runner.step(len(stream.early))
         clock.set(END_MS - 3 * HOUR_MS)
         engine.evaluator.tick()
+        words = ["history", "m", "v1", "--revisions", "--state", str(tmp_path / "state")]
+        assert main(words) == 0
+        assert capsys.readouterr().out.startswith("no revision is noted")
         engine.runner.step(len(stream.late))
         entries = revise(engine, END_MS)
-        words = ["history", "m", "v1", "--revisions", "--state", str(tmp_path / "state")]
         assert main([*words, "--format", "json"]) == 0
         (told,) = json.loads(capsys.readouterr().out)
         assert msgspec.convert(told, Revision) == entries[0]
@@ -290,10 +292,12 @@ def test_the_command_tells_the_journal_beside_the_service(shards: int, tmp_path:
         assert lines[0].startswith("revision 0, noted 2026-06-08T00:00:00Z: hours 2026-06-01T00:00Z to ")
         assert len(lines) == 2 + len(entries[0].causes) + len(entries[0].moves)
         assert lines[-1] == "  in Prometheus: 24h: not written; 6h: not written"
-        assert main([*words[:2], "v9", *words[3:]]) == 0
-        assert capsys.readouterr().out.startswith("no revision is noted")
-        assert main([*words, "--window", "24h"]) == 2
-        assert "--window: --revisions tells every entry" in capsys.readouterr().err
+        for place, said in ((1, "no prediction of model x"), (2, "no prediction of version x of model m in the state; there are v1, v2")):
+            assert main([*words[:place], "x", *words[place + 1 :]]) == 1
+            assert said in capsys.readouterr().err
+        for word, value in (("--window", "24h"), ("--segment", "region=eu")):
+            assert main([*words, word, value]) == 2
+            assert f"{word}: --revisions tells every entry" in capsys.readouterr().err
     finally:
         engine.close()
 

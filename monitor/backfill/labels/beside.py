@@ -18,6 +18,7 @@ from monitor.errors import StateError
 from monitor.export.quarantine_file import to_line
 from monitor.export.quarantine_sink import KEPT_BYTES, RefusedRecord
 from monitor.sources.protocol import Position
+from monitor.whole_file import whole_file
 
 
 class Standing(msgspec.Struct):
@@ -83,14 +84,10 @@ class Folder:
             StateError: It cannot be written.
         """
         path = self._progress(partition)
-        new = path.with_suffix(".new")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            with new.open("wb") as file:
+            with whole_file(path, binary=True) as file:
                 file.write(msgspec.json.encode(standing))
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
         except OSError as error:
             raise StateError(f"cannot write {path}: {error.strerror or error}") from error
 

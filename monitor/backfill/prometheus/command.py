@@ -12,10 +12,10 @@ from monitor.export.backfill_series import backfill_samples, count
 from monitor.export.openmetrics import openmetrics
 from monitor.export.publisher import Publisher
 from monitor.history.answer import answered
-from monitor.history.whole_file import whole_file
 from monitor.names import REVISIONS
 from monitor.prometheus_address import Address, parse_address
 from monitor.request.moment import COMMAND_LINE
+from monitor.whole_file import output_file
 
 
 def write_openmetrics(options: argparse.Namespace) -> str:
@@ -29,8 +29,8 @@ def write_openmetrics(options: argparse.Namespace) -> str:
         raise ConfigError([f"--revision {options.revision}: must be {REVISIONS[0]} to {REVISIONS[-1]}"], COMMAND_LINE)
     with progress_bar() as bar, answered(run.question, run.config, run.state) as moments:
         samples, _ = backfill_samples(run.scope, watched(moments, run, bar))
-    with whole_file(options.output, binary=True) as file:
-        file.writelines(openmetrics(samples, run.scope.metrics, options.revision))
+    with output_file(options.output, binary=True) as file:
+        file.writelines(openmetrics(samples, run.scope.gauges, options.revision))
     return f"{run}: {count(samples)} samples of {len(samples)} series as revision {options.revision} in {options.output}"
 
 
@@ -55,7 +55,7 @@ def write_remote(options: argparse.Namespace) -> str:
     elif published.equal:
         done = f"nothing to write, all {published.equal} samples were there"
     else:
-        return f"{run}: nothing to write, no value is defined there"
+        return f"{run}: nothing to write, nothing was predicted there"
     return f"{run}: revision {published.revision}: {done}"
 
 

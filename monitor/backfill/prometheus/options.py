@@ -56,7 +56,7 @@ def _add_windows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics",
         metavar="NAME[,...]",
-        help="names as in `calmon history`; default: those that the service exports, with all their series",
+        help="names as in `calmon history`; default: those that the service exports, with all their series; predictions go along",
     )
     parser.add_argument(
         "--window-name",

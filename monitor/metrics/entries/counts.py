@@ -60,12 +60,14 @@ def bin_confidence_sum(sums: Sums) -> F64:
     return sums.bins("confidence") / _ONE
 
 
+PREDICTIONS = Metric("predictions", "predictions", "Predictions in the window.", predictions, "events", groups=True, count="")
+
 COUNTS = Family(
     "counts",
     "how much the other numbers rest on, and whether labels still arrive",
     True,
     (
-        Metric("predictions", "predictions", "Predictions in the window.", predictions, "events", groups=True, count=""),
+        PREDICTIONS,
         Metric("labelled", "labelled", "Predictions in the window that a label scores.", labelled, "events", groups=True, count=""),
         Metric(
             "labelled_used",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from monitor.duration import MINUTE_MS
 from monitor.export.backfill_series import Samples, Series
 from monitor.export.prometheus_http import PrometheusHttp
 from monitor.export.remote_write_message import Point, write_request
@@ -13,6 +14,9 @@ from monitor.prometheus_address import WRITE_PATH
 
 MOST_SAMPLES: Final = 5_000
 """Samples of a request; with their labels some hundred kilobytes before compression."""
+
+LOOKBACK_MS: Final = 5 * MINUTE_MS
+"""How far a query looks back for a sample, unless Prometheus is told otherwise (`query.lookback-delta`)."""
 
 _HEADERS: Final = {
     "Content-Type": "application/x-protobuf",
@@ -30,7 +34,7 @@ def remote_write(
 
     Args:
         http: The Prometheus.
-        samples: All samples of the run, which say where each series ends.
+        samples: All samples of the run, which say where each series goes on.
         lacking: Those to be written.
         moments: The run's moments, ascending.
         revision: Of which revision they are.
@@ -46,10 +50,10 @@ def remote_write(
 
 
 def packets(samples: Samples, lacking: Samples, moments: Sequence[int]) -> Iterator[Packet]:
-    """The requests: whole moments together as far as they fit, each sample with the marker that ends it, if it is its series' last.
+    """The requests: whole moments together as far as they fit, each sample with the marker that ends it where it does not go on.
 
-    A series ends where the run's next moment has no sample of it, or the run ends. The marker comes a millisecond later, so
-    that no query that looks back five minutes finds the value beyond its moment.
+    It goes on to the run's next moment if that has a sample of the series, at most as far away as a query looks back. Else the
+    marker comes a millisecond later, so that no query finds the value beyond its moment.
     """
     by_moment: dict[int, list[Series]] = {}
     for series, values in lacking.items():
@@ -57,7 +61,7 @@ def packets(samples: Samples, lacking: Samples, moments: Sequence[int]) -> Itera
             by_moment.setdefault(at_ms, []).append(series)
     packet: Packet = {}
     size = 0
-    for at_ms, next_ms in zip(moments, [*moments[1:], None], strict=True):
+    for at_ms, next_ms in zip(moments, [*moments[1:], -1], strict=True):
         found = by_moment.get(at_ms, [])
         if packet and size + len(found) > MOST_SAMPLES:
             yield packet
@@ -68,7 +72,7 @@ def packets(samples: Samples, lacking: Samples, moments: Sequence[int]) -> Itera
                 packet, size = {}, 0
             points = packet.setdefault(series, [])
             points.append((at_ms, samples[series][at_ms]))
-            if next_ms not in samples[series]:
+            if next_ms not in samples[series] or next_ms - at_ms > LOOKBACK_MS:
                 points.append((at_ms + 1, None))
             size += 1
     if packet:

@@ -447,7 +447,7 @@ def test_what_is_committed_while_panes_enter_is_noted(point: str) -> None:
     other[0].join(30)
     judged_ms = engine.shard.judged_pane * HOUR_MS
     assert judged_ms > START_MS
-    noted = pending(engine.shard.store)
+    noted = pending(engine.shard)
     late = list(enumerate(stream.late, len(stream.early) + 1))
     # What a tick let enter after the batch saw all of it.
     wanted = causes_of(late, "v1", judged_ms), causes_of(late, "v2", judged_ms)
@@ -459,6 +459,72 @@ def test_what_is_committed_while_panes_enter_is_noted(point: str) -> None:
 def step_all(engine: Engine) -> None:
     while engine.runner.step(50_000):
         pass
+
+
+def test_no_shard_is_held_up_while_it_looks() -> None:
+    stream = make_stream(7)
+    engine, clock = begin(stream.lines, MemoryStore())
+    read(engine, clock, len(stream.early))
+    read(engine, clock, len(stream.lines))
+    entries: list[Revision] = []
+    look = threading.Thread(target=lambda: entries.extend(revise(engine, END_MS)), daemon=True)
+    with engine.shard.lock:  # as a batch or a tick does
+        look.start()
+        look.join(30)
+    assert [(entry.model, entry.version) for entry in entries] == list(VERSIONS)
+    engine.close()
+
+
+def test_a_look_that_nobody_waits_for_notes_nothing_and_loses_nothing() -> None:
+    stream = make_stream(8)
+    engine, clock = begin(stream.lines, MemoryStore())
+    read(engine, clock, len(stream.early))
+    read(engine, clock, len(stream.lines))
+    assert engine.reviser is not None
+    answers = iter([False, True])
+    assert engine.reviser.run(END_MS, lambda: next(answers)) == []
+    assert engine.reviser.journal.entries == []
+    assert [(entry.model, entry.version) for entry in revise(engine, END_MS)] == list(VERSIONS)
+    engine.close()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["found anew", "found anew, read on and found again"])
+def test_a_shard_that_was_begun_anew_loses_nothing(again: bool, tmp_path: Path) -> None:
+    stream = make_stream(4)
+    text = f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\nsource: {{kafka: {{bootstrap_servers: [a:1]}}}}\n{WATCHES}"
+    config = parse_config(text, "test", {})
+
+    def opened() -> Engine:
+        engine = Engine(config, ManualClock(END_MS - 3 * HOUR_MS), source=ShardedSource(stream.lines, 2))
+        engine.runner.start()
+        return engine
+
+    engine = opened()
+    while sum(shard.account.consumed for shard in engine.shards) < len(stream.early):
+        engine.runner.step(50)
+    for _ in range(9):
+        engine.evaluator.tick()
+    while engine.runner.step(5):
+        pass
+    entries = revise(engine, END_MS)
+    lost = sum(records for entry in entries for records in _records_of(entry, "part-0").values())
+    engine.close()
+    (tmp_path / "state" / "shard-0").rename(tmp_path / "lost")
+    engine = opened()
+    while engine.runner.step(5):  # as many checkpoints as before
+        pass
+    assert engine.reviser is not None
+    if again:
+        engine.close()
+        engine = opened()
+    found = revise(engine, END_MS)
+    assert sum(records for entry in found for records in _records_of(entry, "part-0").values()) >= lost > 0
+    assert {cause.partition for entry in found for cause in entry.causes} == {"part-0"}
+    engine.close()
+
+
+def _records_of(entry: Revision, partition: str) -> dict[str, int]:
+    return {cause.kind: cause.records for cause in entry.causes if cause.partition == partition}
 
 
 def test_nothing_is_a_revision_before_anything_has_matured() -> None:

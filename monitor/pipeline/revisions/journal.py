@@ -5,7 +5,7 @@ An entry and how far each shard was taken in are one atomic write, so that a cra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -117,6 +117,16 @@ class Journal:
         self._store.commit(changes)
         self._taken = taken
         self.entries = kept[-KEPT:]
+
+    def forget(self, names: Collection[str]) -> None:
+        """Know nothing any more of shards that were begun anew.
+
+        Raises:
+            StateError: It could not be written; nothing has changed.
+        """
+        taken = _Taken(self.next_number, {name: sequence for name, sequence in self.sequences.items() if name not in names})
+        self._store.commit(Changes(puts=[(keys.REVISED, msgspec.msgpack.encode(taken))]))
+        self._taken = taken
 
     def published(self, number: int, window: str, revision: int) -> None:
         """Note which `revision` Prometheus has of an entry's window.

@@ -166,8 +166,8 @@ class Engine:
             store = self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
         self.tracker = Tracker(self.shards, Book(store), evidence_rules(self._config), self._reached)
         rules = revision_rules(self._config)
-        self.reviser = Reviser(self._named_shards, Journal(store), rules, self._reached)
         address = self._config.revisions.prometheus
+        self.reviser = Reviser(self._named_shards, Journal(store, publishes=address is not None), rules, self._reached)
         if address is not None:
             connect = partial(_publisher, address, self._config.revisions)
             self.publishing = Publishing(self.reviser, rules.windows, exported_metrics(self._config), connect)

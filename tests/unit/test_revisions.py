@@ -20,16 +20,14 @@ from monitor.cli import main
 from monitor.clock import ManualClock
 from monitor.config_file import load_config, parse_config
 from monitor.duration import DAY_MS, HOUR_MS
-from monitor.errors import StateError
 from monitor.history.revisions import as_text
 from monitor.pipeline.configured import settings_of
 from monitor.pipeline.pages import render_snapshot
-from monitor.pipeline.revisions.journal import KEPT, Journal, Revision
+from monitor.pipeline.revisions.journal import Revision
 from monitor.pipeline.revisions.moves import WATCHED, moments_of
 from monitor.pipeline.revisions.page import revisions_section
 from monitor.pipeline.revisions.pending import pending
 from monitor.pipeline.sweep import Question, sweep
-from monitor.state.protocol import Changes
 from monitor.windows.running import WindowSpec
 from tests.doubles.list_source import ListSource
 from tests.doubles.memory_store import MemoryStore
@@ -550,24 +548,3 @@ def test_the_page_and_the_counter_tell_of_entries() -> None:
     for entry in entries:
         for cause in entry.causes:
             assert f"{cause.records} {cause.kind} of events {cause.first_offset} to {cause.last_offset}" in page
-
-
-def test_the_journal_keeps_the_newest_entries() -> None:
-    store = MemoryStore()
-    journal = Journal(store)
-    made = [Revision(number, number, "m", "v", 0, 0, [], [], {}) for number in range(KEPT + 20)]
-    for first in range(0, len(made), 70):
-        journal.commit({"all": first + 1}, made[first : first + 70])
-    assert journal.entries == made[-KEPT:]
-    again = Journal(store)
-    assert again.entries == made[-KEPT:]
-    assert again.next_number == len(made)
-    again.published(made[-1].number, "24h", 2)
-    assert Journal(store).entries[-1].published == {"24h": 2}
-
-
-def test_a_damaged_journal_is_refused() -> None:
-    store = MemoryStore()
-    store.commit(Changes(puts=[(b"!revised", b"\xc1")]))
-    with pytest.raises(StateError, match="the journal of revisions is damaged"):
-        Journal(store)

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from monitor.export.backfill_series import Samples, Scope, Series, series_name, series_of
-from monitor.export.prometheus_http import PrometheusHttp, RefusedError
+from monitor.export.prometheus_http import PrometheusHttp, UnavailableError
 from monitor.names import REVISION_LABEL, REVISIONS
 
 PATH: Final = "/api/v1/query"
@@ -72,7 +72,7 @@ def _ask(http: PrometheusHttp, selector: str, first_ms: int, last_ms: int) -> li
     try:
         return msgspec.json.decode(answer, type=_Answer).data.result
     except msgspec.DecodeError as error:
-        raise RefusedError(f"{http.address}{PATH} answers what no Prometheus does: {error}") from error
+        raise UnavailableError(f"{http.address}{PATH} answers what no Prometheus does: {error}") from error
 
 
 def _selector(scope: Scope) -> str:

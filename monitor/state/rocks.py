@@ -132,7 +132,10 @@ class RocksStore:
 
     def snapshot(self) -> StateStore:
         """The database as of the last commit; while it is open the directory stays locked."""
-        return _RocksSnapshot(self._db, self._directory)
+        try:
+            return _RocksSnapshot(self._db, self._directory)
+        except Exception as error:  # as above
+            raise _unreadable(self._directory, error) from error
 
     def close(self) -> None:
         """Release the database; safe to call twice."""

@@ -6,7 +6,7 @@ import json
 import math
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +23,13 @@ from monitor.duration import DAY_MS, HOUR_MS
 from monitor.history.revisions import as_text
 from monitor.pipeline.configured import settings_of
 from monitor.pipeline.pages import render_snapshot
-from monitor.pipeline.revisions.journal import Revision
-from monitor.pipeline.revisions.moves import WATCHED, moments_of
+from monitor.pipeline.revisions.journal import Move, Revision
+from monitor.pipeline.revisions.moves import WATCHED, moments_of, moves_between
 from monitor.pipeline.revisions.page import revisions_section
 from monitor.pipeline.revisions.pending import pending
-from monitor.pipeline.sweep import Question, sweep
+from monitor.pipeline.revisions.reviser import _touched
+from monitor.pipeline.sweep import Moment, Question, sweep
+from monitor.statistics.fixed_point import I64
 from monitor.windows.running import WindowSpec
 from tests.doubles.list_source import ListSource
 from tests.doubles.memory_store import MemoryStore
@@ -457,6 +459,49 @@ def test_what_is_committed_while_panes_enter_is_noted(point: str) -> None:
 def step_all(engine: Engine) -> None:
     while engine.runner.step(50_000):
         pass
+
+
+def test_what_one_look_says_is_new_is_old_to_the_next_while_batches_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: dict[tuple[str, str, int, str], list[Move]] = {}
+
+    def noted(window: str, before: Iterable[Moment], after: Iterable[Moment]) -> Iterator[Move]:
+        for move in moves_between(window, before, after):
+            steps.setdefault((versions[-1], window, move.at_ms, move.metric), []).append(move)
+            yield move
+
+    versions: list[str] = []
+
+    def touched(version: tuple[str, str], taken: Sequence[object]) -> I64:
+        versions.append(version[1])
+        return _touched(version, taken)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("monitor.pipeline.revisions.reviser.moves_between", noted)
+    monkeypatch.setattr("monitor.pipeline.revisions.reviser._touched", touched)
+    stream = make_stream(9)
+    config = parse_config(f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\n{WATCHES}", "test", {})
+    engine = Engine(config, clock := ManualClock(START_MS), source=ListSource([("events", line) for line in stream.lines]))
+    engine.runner.start()
+    read(engine, clock, len(stream.early))
+    now_ms = engine.shard.judged_pane * HOUR_MS + 48 * HOUR_MS
+    before = known(engine, now_ms)
+    batches = threading.Thread(target=lambda: [engine.runner.step(1) for _ in stream.late])
+    batches.start()
+    looks = 0
+    while batches.is_alive():
+        looks += bool(revise(engine, now_ms))
+    batches.join()
+    looks += bool(revise(engine, now_ms))
+    after = known(engine, now_ms)
+    engine.close()
+    assert looks > 1
+    for _, version in VERSIONS:
+        moved = differences(before, after, version)
+        found = {key[1:]: moves for key, moves in steps.items() if key[0] == version}
+        assert moved.keys() <= found.keys()
+        for key, moves in found.items():
+            name = ("m", version, *key)
+            assert [move.old for move in moves] == [before.get(name), *(move.new for move in moves[:-1])]
+            assert moves[-1].new == after.get(name)
 
 
 def test_no_shard_is_held_up_while_it_looks() -> None:

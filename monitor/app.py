@@ -166,8 +166,8 @@ class Engine:
             store = self._book_store = RocksStore(Path(self._config.state.directory) / "evidence")
         self.tracker = Tracker(self.shards, Book(store), evidence_rules(self._config), self._reached)
         rules = revision_rules(self._config)
-        self.reviser = Reviser(self._named_shards, Journal(store), rules, self._reached)
         address = self._config.revisions.prometheus
+        self.reviser = Reviser(self._named_shards, Journal(store, publishes=address is not None), rules, self._reached)
         if address is not None:
             connect = partial(_publisher, address, self._config.revisions)
             self.publishing = Publishing(self.reviser, rules.windows, exported_metrics(self._config), connect)
@@ -230,7 +230,7 @@ def _source(config: Config, accept_loss: bool) -> Source:
     return kafka_source(kafka, accept_loss)
 
 
-def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:
+def _publisher(address: str, revisions: RevisionsConfig, given_up: Callable[[], bool]) -> Publisher:
     """A publisher with credentials as they are in their files now.
 
     Raises:
@@ -242,7 +242,7 @@ def _publisher(address: str, revisions: RevisionsConfig) -> Publisher:
     elif revisions.username is not None and revisions.password_file is not None:
         credentials = Credentials.basic(revisions.username, read_secret("revisions.password_file", revisions.password_file))
     # What fails is written by the next look: a service that is asked to end must not wait for a Prometheus that is away.
-    return Publisher(parse_address(address), credentials, pauses_s=())
+    return Publisher(parse_address(address), credentials, pauses_s=(), given_up=given_up)
 
 
 def quarantine_sink(config: Config, directory: Path, shard: str) -> Sink:

@@ -145,9 +145,9 @@ class Service:
 
     def _revise(self) -> None:
         if self._engine.reviser is not None:
-            self._engine.reviser.run(self.snapshot.now_ms)
+            self._engine.reviser.run(self.snapshot.now_ms, self._stop.is_set)
         if self._engine.publishing is not None:
-            self._engine.publishing.run()
+            self._engine.publishing.run(self._stop.is_set)
 
     def _surroundings(self) -> Surroundings:
         try:

@@ -56,6 +56,10 @@ class RefusedError(CalmonError):
     """A Prometheus that does not do what it was asked."""
 
 
+class UnavailableError(RefusedError):
+    """A Prometheus that takes nothing from us now, whatever it is: away, busy, another server, or one that does not let us in."""
+
+
 class PrometheusHttp:
     """Posts to a Prometheus over one connection, patiently: what is overloaded or away is asked again, what refuses is not.
 
@@ -64,6 +68,7 @@ class PrometheusHttp:
         credentials: Who asks, if it wants to know.
         pauses_s: Between attempts.
         wait: Waits so many seconds.
+        given_up: Whether nobody waits for an answer any more; then nothing more is sent.
     """
 
     def __init__(
@@ -72,21 +77,26 @@ class PrometheusHttp:
         credentials: Credentials | None = None,
         pauses_s: Sequence[float] = PAUSES_S,
         wait: Callable[[float], object] = time.sleep,
+        given_up: Callable[[], bool] = lambda: False,
     ) -> None:
         self.address = address
         self._headers = {"User-Agent": "calmon"} | ({} if credentials is None else {"Authorization": credentials.header})
         self._pauses_s = pauses_s
         self._wait = wait
+        self._given_up = given_up
         self._connection: http.client.HTTPConnection | None = None
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Send a body; what is answered.
 
         Raises:
-            RefusedError: It is refused, or the server cannot be reached, after all attempts.
+            UnavailableError: The server cannot be reached or takes nothing, after all attempts, or it was given up.
+            RefusedError: It is refused.
         """
         pauses = iter(self._pauses_s)
         while True:
+            if self._given_up():
+                raise UnavailableError(f"{self.address}: given up")
             asked_s = 0.0
             try:
                 answer = self._once(path, body, headers)
@@ -98,15 +108,15 @@ class PrometheusHttp:
             except ssl.SSLCertVerificationError as error:
                 self.close()
                 advice = "SSL_CERT_FILE names a file of certificates to trust instead of the system's"
-                raise RefusedError(f"{self.address}: its certificate is not trusted: {error.verify_message}; {advice}") from error
+                raise UnavailableError(f"{self.address}: its certificate is not trusted: {error.verify_message}; {advice}") from error
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                failure = RefusedError(f"{self.address}: cannot be reached: {type(error).__name__}: {error}")
+                failure = UnavailableError(f"{self.address}: cannot be reached: {type(error).__name__}: {error}")
                 again = True
             except ValueError as error:
                 self.close()
                 # http.client says so of a host or a header that cannot be sent, and quotes it: it may be a secret.
-                raise RefusedError(f"{self.address}: cannot be asked: {type(error).__name__} in its name or the credentials") from None
+                raise UnavailableError(f"{self.address}: cannot be asked: {type(error).__name__} in its name or the credentials") from None
             pause_s = next(pauses, None) if again else None
             if pause_s is None:
                 raise failure
@@ -144,6 +154,12 @@ class _Answer:
         return busy and not any(part in self.text for part in SETTINGS)
 
     @property
+    def to_all(self) -> bool:
+        """Whether it would be the same to any request: nobody is there, or we are not let in."""
+        closed = self.status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN, http.client.NOT_FOUND)
+        return self.again or closed or self.status < http.client.BAD_REQUEST
+
+    @property
     def retry_after_s(self) -> float:
         """How long the server asks to wait."""
         return float(self.retry_after) if self.retry_after.isdecimal() else 0.0
@@ -152,7 +168,8 @@ class _Answer:
 def _refusal(address: Address, path: str, answer: _Answer) -> RefusedError:
     advice = next((setting or _TOO_OLD for part, setting in SETTINGS.items() if part in answer.text), _of_status(answer.status))
     said = f'"{answer.text}"' if answer.text else "nothing more"
-    return RefusedError(f"{address}{path} answers {answer.status}: {said}" + (f"; {advice}" if advice else ""))
+    kind = UnavailableError if answer.to_all else RefusedError
+    return kind(f"{address}{path} answers {answer.status}: {said}" + (f"; {advice}" if advice else ""))
 
 
 def _of_status(status: int) -> str:

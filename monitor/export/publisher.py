@@ -45,6 +45,10 @@ class PublishError(CalmonError):
     """Samples that cannot be written, or that are not what was written when they are read back."""
 
 
+class RevisionsTakenError(PublishError):
+    """Samples for which there is no revision left."""
+
+
 class Publisher:
     """Writes windows to a Prometheus by remote write.
 
@@ -52,10 +56,17 @@ class Publisher:
         address: Where it is.
         credentials: Who writes, if it wants to know.
         pauses_s: Between attempts to reach it.
+        given_up: Whether nobody waits for it any more; then it ends after the request in work.
     """
 
-    def __init__(self, address: Address, credentials: Credentials | None = None, pauses_s: Sequence[float] = PAUSES_S) -> None:
-        self._http = PrometheusHttp(address, credentials, pauses_s)
+    def __init__(
+        self,
+        address: Address,
+        credentials: Credentials | None = None,
+        pauses_s: Sequence[float] = PAUSES_S,
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._http = PrometheusHttp(address, credentials, pauses_s, given_up=given_up)
 
     def publish(self, scope: Scope, moments: Iterable[SeenMoment], wrote: Callable[[int], object] = lambda samples: None) -> Published:
         """Write a window at its moments, and read it back.
@@ -66,9 +77,10 @@ class Publisher:
             wrote: Told how many samples each request had.
 
         Raises:
-            RefusedError: The server cannot be reached or refuses; with its answer and the setting to change.
-            PublishError: Every revision is taken by other values, or a moment that has samples has no prediction now, and nothing
-                was written; or what is read back differs.
+            UnavailableError: The server cannot be reached or takes nothing, or it was given up.
+            RefusedError: It refuses these samples; with its answer and the setting to change.
+            RevisionsTakenError: Every revision is taken by other values, and nothing was written.
+            PublishError: A moment that has samples has no prediction now, and nothing was written; or what is read back differs.
         """
         samples, stamps = backfill_samples(scope, moments)
         if not stamps:
@@ -116,14 +128,14 @@ def _free_revision(samples: Samples, stored: dict[int, Samples]) -> int:
     """The newest revision if it holds nothing else than these samples, else the next.
 
     Raises:
-        PublishError: There is no next one.
+        RevisionsTakenError: There is no next one.
     """
     newest = max(stored, default=REVISIONS[0])
     others = [said for said in _differences(samples, stored.get(newest, {})) if not said.missing]
     if not others:
         return newest
     if newest == REVISIONS[-1]:
-        raise PublishError(
+        raise RevisionsTakenError(
             f"nothing is written: revisions {REVISIONS[0]} to {REVISIONS[-1]} are all taken at these moments, and the newest differs in "
             f"{len(others)} samples: {others[0]}; delete calmon_backfill_* of this window in Prometheus to begin anew"
         )

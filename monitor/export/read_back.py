@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from monitor.export.backfill_series import Samples, Scope, Series, series_name, series_of
-from monitor.export.prometheus_http import PrometheusHttp, RefusedError
+from monitor.export.prometheus_http import PrometheusHttp, UnavailableError
 from monitor.names import REVISION_LABEL, REVISIONS
 
 PATH: Final = "/api/v1/query"
@@ -81,8 +81,8 @@ def _points(http: PrometheusHttp, one: _Found) -> list[tuple[int, float]]:
         raise _strange(http, error) from error
 
 
-def _strange(http: PrometheusHttp, error: Exception) -> RefusedError:
-    return RefusedError(f"{http.address}{PATH} answers what no Prometheus does: {error}")
+def _strange(http: PrometheusHttp, error: Exception) -> UnavailableError:
+    return UnavailableError(f"{http.address}{PATH} answers what no Prometheus does: {error}")
 
 
 def _selector(scope: Scope) -> str:

@@ -36,6 +36,7 @@ class Question:
         metrics: What is computed.
         settings_of: Settings by model.
         references: By model what drift is told from.
+        groups: Whether values of group attributes are asked for too.
     """
 
     model: str
@@ -44,6 +45,7 @@ class Question:
     metrics: Sequence[Metric]
     settings_of: SettingsOf
     references: Mapping[str, Version]
+    groups: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,9 @@ class _Part:
             return False
         if key.version != self._question.version:
             return self._compares and key.segment == ALL_VALUE
-        return not key.segment.startswith(RESERVED_PREFIX) or key.segment in self._reserved
+        if key.segment.startswith(RESERVED_PREFIX):
+            return key.segment in self._reserved
+        return self._question.groups or key.segment == ALL_VALUE
 
 
 class _Sums:

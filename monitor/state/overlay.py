@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from monitor.state.protocol import Changes, StateStore
 
@@ -12,12 +12,13 @@ class OverlayStore:
 
     Args:
         below: The store that shines through; closed by whoever opened it.
+        above: What another one has written, to begin with.
     """
 
-    def __init__(self, below: StateStore) -> None:
+    def __init__(self, below: StateStore, above: Mapping[bytes, Mapping[bytes, bytes | None]] | None = None) -> None:
         self._below = below
         # By the keys' first byte, for what is scanned is a small part of what is written: None for a key that was removed.
-        self._above: dict[bytes, dict[bytes, bytes | None]] = {}
+        self._above: dict[bytes, dict[bytes, bytes | None]] = {byte: dict(items) for byte, items in (above or {}).items()}
 
     def get(self, key: bytes) -> bytes | None:
         """Value of a key, or None."""
@@ -53,6 +54,10 @@ class OverlayStore:
             self._put(key, None)
         for key, value in changes.puts:
             self._put(key, value)
+
+    def snapshot(self) -> OverlayStore:
+        """The store as it is now; the one below does not change."""
+        return OverlayStore(self._below, self._above)
 
     def close(self) -> None:
         """Nothing to release."""

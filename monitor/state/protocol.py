@@ -45,6 +45,13 @@ class StateStore(Protocol):
         """
         ...
 
+    def snapshot(self) -> StateStore:
+        """The store as of its last commit, to be read by whoever takes long: commits go on meanwhile and are not seen.
+
+        Nothing is to be committed to it, and it is to be closed before the store is.
+        """
+        ...
+
     def close(self) -> None:
         """Release the store; safe to call twice."""
         ...

@@ -12,12 +12,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from rocksdict import BlockBasedOptions, Cache, DbClosedError, DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DbClosedError,
+    DBCompressionType,
+    Options,
+    Rdict,
+    RdictIter,
+    ReadOptions,
+    WriteBatch,
+    WriteOptions,
+)
 
 from monitor.errors import StateError, StateInUseError
 from monitor.state.beside import BusyError, open_beside
 from monitor.state.origin import FILE as ORIGIN
-from monitor.state.protocol import Changes
+from monitor.state.protocol import Changes, StateStore
 from monitor.state.references import FOLDER as REFERENCES
 
 FORMAT = 1
@@ -28,6 +39,9 @@ _BEGUN = "CALMON.new"
 """The marker while the database is being made: a first start that was interrupted goes on from there."""
 _CACHE_BYTES = 32 << 20
 _MEMTABLE_BYTES = 32 << 20
+_STRETCH_BYTES = 1 << 20
+_KEY_BYTES = 64
+"""What a key and its tuple take about."""
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +86,7 @@ class RocksStore:
         try:
             value: bytes | None = self._db.get(key)
         except Exception as error:  # as above
-            raise self._unreadable(error) from error
+            raise _unreadable(self._directory, error) from error
         return value
 
     def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
@@ -81,7 +95,7 @@ class RocksStore:
             # rocksdict's stub knows the single-key form only.
             return cast("list[bytes | None]", self._db.get(list(keys)))
         except Exception as error:  # as above
-            raise self._unreadable(error) from error
+            raise _unreadable(self._directory, error) from error
 
     def scan(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Keys and values in [first, end), ascending, as they were when the scan began."""
@@ -97,7 +111,7 @@ class RocksStore:
             # Damage ends an iteration like the end of the range does; only the status tells them apart.
             found.status()
         except Exception as error:  # as above
-            raise self._unreadable(error) from error
+            raise _unreadable(self._directory, error) from error
 
     def commit(self, changes: Changes) -> None:
         """Apply all changes atomically; fsynced before it returns."""
@@ -116,6 +130,13 @@ class RocksStore:
                 f"cannot write the state in {self._directory}: {_one_line(error)}; nothing of this batch was stored"
             ) from error
 
+    def snapshot(self) -> StateStore:
+        """The database as of the last commit; while it is open the directory stays locked."""
+        try:
+            return _RocksSnapshot(self._db, self._directory)
+        except Exception as error:  # as above
+            raise _unreadable(self._directory, error) from error
+
     def close(self) -> None:
         """Release the database; safe to call twice."""
         try:
@@ -125,11 +146,71 @@ class RocksStore:
         except Exception as error:  # as above
             log.warning("%s: closed without a last flush (%s); what was committed is in the database's log", self._directory, error)
 
-    def _unreadable(self, error: Exception) -> StateError:
-        return StateError(
-            f"cannot read the state in {self._directory}: {_one_line(error)}; restore it from a backup, or move it away "
-            f"(mv {self._directory} {self._directory}.old) and start anew"
-        )
+
+class _RocksSnapshot:
+    """One RocksDB database as of a commit.
+
+    An iterator stays at what the database was when it was made, wherever it is moved; rocksdict's own snapshots do not: to
+    iterate over one shows what was committed since. Scans share the iterator, so each takes a stretch into memory at a time.
+    """
+
+    def __init__(self, database: Rdict, directory: Path) -> None:
+        options = ReadOptions()
+        options.fill_cache(False)  # type: ignore[call-arg] # rocksdict's stub does not know the argument
+        self._found: RdictIter | None = database.iter(options)
+        self._directory = directory
+
+    def get(self, key: bytes) -> bytes | None:
+        """Value of a key, or None."""
+        return next((value for _, value in self.scan(key, key + b"\0")), None)
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        """Values of many keys, in their order."""
+        return [self.get(key) for key in keys]
+
+    def scan(self, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values in [first, end), ascending."""
+        while stretch := self._stretch(first, end):
+            yield from stretch
+            first = stretch[-1][0] + b"\0"
+
+    def commit(self, changes: Changes) -> None:
+        """Refused."""
+        del changes
+        raise StateError(f"the state in {self._directory} is only looked at")
+
+    def snapshot(self) -> StateStore:
+        """The same: it does not change."""
+        return self
+
+    def close(self) -> None:
+        """Let go of it; safe to call twice."""
+        self._found = None
+
+    def _stretch(self, first: bytes, end: bytes) -> list[tuple[bytes, bytes]]:
+        """The next keys and values in [first, end), some megabytes at most; none at the end."""
+        found = self._found
+        if found is None:
+            raise StateError(f"what was seen of the state in {self._directory} is closed")
+        stretch: list[tuple[bytes, bytes]] = []
+        size = 0
+        try:
+            found.seek(first)
+            while size < _STRETCH_BYTES and found.valid() and (key := found.key()) < end:
+                stretch.append((key, found.value()))
+                size += len(stretch[-1][1]) + _KEY_BYTES
+                found.next()
+            found.status()
+        except Exception as error:  # as above
+            raise _unreadable(self._directory, error) from error
+        return stretch
+
+
+def _unreadable(directory: Path, error: Exception) -> StateError:
+    return StateError(
+        f"cannot read the state in {directory}: {_one_line(error)}; restore it from a backup, or move it away "
+        f"(mv {directory} {directory}.old) and start anew"
+    )
 
 
 def _one_line(error: Exception) -> str:

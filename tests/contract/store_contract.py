@@ -76,6 +76,30 @@ class StoreContract:
         assert list(scan) == [(b"b", b"2"), (b"c", b"3")]
         assert list(store.scan(b"a", b"z")) == [(b"a", b"1"), (b"c", b"new"), (b"d", b"4")]
 
+    def test_a_snapshot_stays_as_the_store_was(self, store: StateStore) -> None:
+        put(store, a=b"1", b=b"2", c=b"3")
+        snapshot = store.snapshot()
+        store.commit(Changes(delete_ranges=[(b"b", b"c")], deletes=[b"a"], puts=[(b"c", b"new"), (b"d", b"4")]))
+        for one, other in zip(snapshot.scan(b"a", b"d"), snapshot.scan(b"a", b"d"), strict=True):
+            assert one == other
+        assert list(snapshot.scan(b"a", b"z")) == [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")]
+        assert snapshot.get(b"b") == b"2"
+        assert snapshot.get(b"d") is None
+        assert snapshot.get_many([b"d", b"c"]) == [None, b"3"]
+        assert list(snapshot.snapshot().scan(b"b", b"c")) == [(b"b", b"2")]
+        snapshot.close()
+        snapshot.close()
+        assert keys_in(store, *EVERYTHING) == [b"c", b"d"]
+
+    def test_a_snapshot_is_read_in_any_number_of_pieces(self, store: StateStore) -> None:
+        large = {f"k{number}": bytes([number]) * (400 << 10) for number in range(9)}
+        put(store, **large)
+        snapshot = store.snapshot()
+        store.commit(Changes(delete_ranges=[EVERYTHING]))
+        assert list(snapshot.scan(b"k", b"l")) == [(name.encode(), value) for name, value in large.items()]
+        assert [key for key, _ in snapshot.scan(b"k2", b"k7")] == [b"k2", b"k3", b"k4", b"k5", b"k6"]
+        snapshot.close()
+
     def test_a_commit_deletes_ranges_then_keys_then_puts(self, store: StateStore) -> None:
         put(store, a=b"old", b=b"old", c=b"old", d=b"old")
         store.commit(Changes(puts=[(b"a", b"1"), (b"d", b"4")], deletes=[b"d"], delete_ranges=[(b"a", b"c")]))

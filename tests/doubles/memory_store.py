@@ -45,6 +45,10 @@ class MemoryStore:
         self._items.update(changes.puts)
         self.commits += 1
 
+    def snapshot(self) -> MemoryStore:
+        """The store as it is now."""
+        return self.copy()
+
     def close(self) -> None:
         """Nothing to release."""
 

@@ -6,7 +6,7 @@ import json
 import math
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,16 +20,17 @@ from monitor.cli import main
 from monitor.clock import ManualClock
 from monitor.config_file import load_config, parse_config
 from monitor.duration import DAY_MS, HOUR_MS
-from monitor.errors import StateError
 from monitor.history.revisions import as_text
 from monitor.pipeline.configured import settings_of
 from monitor.pipeline.pages import render_snapshot
-from monitor.pipeline.revisions.journal import KEPT, Journal, Revision
-from monitor.pipeline.revisions.moves import WATCHED, moments_of
+from monitor.pipeline.revisions.cause import merge_causes
+from monitor.pipeline.revisions.journal import Move, Revision
+from monitor.pipeline.revisions.moves import WATCHED, moments_of, moves_between
 from monitor.pipeline.revisions.page import revisions_section
 from monitor.pipeline.revisions.pending import pending
-from monitor.pipeline.sweep import Question, sweep
-from monitor.state.protocol import Changes
+from monitor.pipeline.revisions.reviser import _touched
+from monitor.pipeline.sweep import Moment, Question, sweep
+from monitor.statistics.fixed_point import I64
 from monitor.windows.running import WindowSpec
 from tests.doubles.list_source import ListSource
 from tests.doubles.memory_store import MemoryStore
@@ -451,7 +452,7 @@ def test_what_is_committed_while_panes_enter_is_noted(point: str) -> None:
     other[0].join(30)
     judged_ms = engine.shard.judged_pane * HOUR_MS
     assert judged_ms > START_MS
-    noted = pending(engine.shard.store)
+    noted = pending(engine.shard)
     late = list(enumerate(stream.late, len(stream.early) + 1))
     # What a tick let enter after the batch saw all of it.
     wanted = causes_of(late, "v1", judged_ms), causes_of(late, "v2", judged_ms)
@@ -463,6 +464,109 @@ def test_what_is_committed_while_panes_enter_is_noted(point: str) -> None:
 def step_all(engine: Engine) -> None:
     while engine.runner.step(50_000):
         pass
+
+
+def test_what_one_look_says_is_new_is_old_to_the_next_while_batches_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: dict[tuple[str, str, int, str], list[Move]] = {}
+
+    def noted(window: str, before: Iterable[Moment], after: Iterable[Moment]) -> Iterator[Move]:
+        for move in moves_between(window, before, after):
+            steps.setdefault((versions[-1], window, move.at_ms, move.metric), []).append(move)
+            yield move
+
+    versions: list[str] = []
+
+    def touched(version: tuple[str, str], taken: Sequence[object]) -> I64:
+        versions.append(version[1])
+        return _touched(version, taken)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("monitor.pipeline.revisions.reviser.moves_between", noted)
+    monkeypatch.setattr("monitor.pipeline.revisions.reviser._touched", touched)
+    stream = make_stream(9)
+    config = parse_config(f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\n{WATCHES}", "test", {})
+    engine = Engine(config, clock := ManualClock(START_MS), source=ListSource([("events", line) for line in stream.lines]))
+    engine.runner.start()
+    read(engine, clock, len(stream.early))
+    now_ms = engine.shard.judged_pane * HOUR_MS + 48 * HOUR_MS
+    before = known(engine, now_ms)
+    batches = threading.Thread(target=lambda: [engine.runner.step(1) for _ in stream.late])
+    batches.start()
+    looks = 0
+    while batches.is_alive():
+        looks += bool(revise(engine, now_ms))
+    batches.join()
+    looks += bool(revise(engine, now_ms))
+    after = known(engine, now_ms)
+    engine.close()
+    assert looks > 1
+    for _, version in VERSIONS:
+        moved = differences(before, after, version)
+        found = {key[1:]: moves for key, moves in steps.items() if key[0] == version}
+        assert moved.keys() <= found.keys()
+        for key, moves in found.items():
+            name = ("m", version, *key)
+            assert [move.old for move in moves] == [before.get(name), *(move.new for move in moves[:-1])]
+            assert moves[-1].new == after.get(name)
+
+
+def test_no_shard_is_held_up_while_it_looks() -> None:
+    stream = make_stream(7)
+    engine, clock = begin(stream.lines, MemoryStore())
+    read(engine, clock, len(stream.early))
+    read(engine, clock, len(stream.lines))
+    entries: list[Revision] = []
+    look = threading.Thread(target=lambda: entries.extend(revise(engine, END_MS)), daemon=True)
+    with engine.shard.lock:  # as a batch or a tick does
+        look.start()
+        look.join(30)
+    assert [(entry.model, entry.version) for entry in entries] == list(VERSIONS)
+    engine.close()
+
+
+def test_a_look_that_nobody_waits_for_notes_nothing_and_loses_nothing() -> None:
+    stream = make_stream(8)
+    engine, clock = begin(stream.lines, MemoryStore())
+    read(engine, clock, len(stream.early))
+    read(engine, clock, len(stream.lines))
+    assert engine.reviser is not None
+    answers = iter([False, True])
+    assert engine.reviser.run(END_MS, lambda: next(answers)) == []
+    assert engine.reviser.journal.entries == []
+    assert [(entry.model, entry.version) for entry in revise(engine, END_MS)] == list(VERSIONS)
+    engine.close()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["found anew", "found anew, read on and found again"])
+def test_a_shard_that_was_begun_anew_loses_nothing(again: bool, tmp_path: Path) -> None:
+    stream = make_stream(4)
+    text = f"state: {{directory: {tmp_path / 'state'}, horizon: none}}\nsource: {{kafka: {{bootstrap_servers: [a:1]}}}}\n{WATCHES}"
+    config = parse_config(text, "test", {})
+
+    def opened() -> Engine:
+        engine = Engine(config, ManualClock(END_MS - 3 * HOUR_MS), source=ShardedSource(stream.lines, 2))
+        engine.runner.start()
+        return engine
+
+    engine = opened()
+    while sum(shard.account.consumed for shard in engine.shards) < len(stream.early):
+        engine.runner.step(50)
+    for _ in range(9):
+        engine.evaluator.tick()
+    while engine.runner.step(5):
+        pass
+    assert revise(engine, END_MS)
+    engine.close()
+    (tmp_path / "state" / "shard-0").rename(tmp_path / "lost")
+    engine = opened()
+    while engine.runner.step(5):  # as many checkpoints as before
+        pass
+    causes = [cause for shard in engine.shards for cause in pending(shard).causes]
+    if again:
+        engine.close()
+        engine = opened()
+    found = revise(engine, END_MS)
+    assert merge_causes(cause for entry in found for cause in entry.causes) == merge_causes(causes) != []
+    engine.close()
 
 
 def test_nothing_is_a_revision_before_anything_has_matured() -> None:
@@ -488,24 +592,3 @@ def test_the_page_and_the_counter_tell_of_entries() -> None:
     for entry in entries:
         for cause in entry.causes:
             assert f"{cause.records} {cause.kind} of events {cause.first_offset} to {cause.last_offset}" in page
-
-
-def test_the_journal_keeps_the_newest_entries() -> None:
-    store = MemoryStore()
-    journal = Journal(store)
-    made = [Revision(number, number, "m", "v", 0, 0, [], [], {}) for number in range(KEPT + 20)]
-    for first in range(0, len(made), 70):
-        journal.commit({"all": first + 1}, made[first : first + 70])
-    assert journal.entries == made[-KEPT:]
-    again = Journal(store)
-    assert again.entries == made[-KEPT:]
-    assert again.next_number == len(made)
-    again.published(made[-1].number, "24h", 2)
-    assert Journal(store).entries[-1].published == {"24h": 2}
-
-
-def test_a_damaged_journal_is_refused() -> None:
-    store = MemoryStore()
-    store.commit(Changes(puts=[(b"!revised", b"\xc1")]))
-    with pytest.raises(StateError, match="the journal of revisions is damaged"):
-        Journal(store)

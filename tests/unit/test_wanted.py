@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import given
@@ -11,30 +12,41 @@ from numpy.typing import NDArray
 
 from monitor.names import ALL_VALUE
 from monitor.pipeline.account import Account
-from monitor.pipeline.revisions.frozen import FrozenPanes
 from monitor.pipeline.wanted import WantedPanes
 from monitor.statistics.layout import Layout, report_edges
 from monitor.statistics.pane import HOUR, PANE_SHIFT, POSITION_BITS, PaneLevel, PaneSums, merge
 from monitor.statistics.series import SeriesKey, SeriesTable
+from monitor.statistics.track import Epoch
 
 LAYOUT = Layout(report_edges(15, None), None, 0.5, True, 0.8, (), 4, "", (0.0, 0.5, 1.0), False, True)
 PER_CHUNK = HOUR.panes_per_chunk
 END = 6 * PER_CHUNK
 
 
-class Watched(FrozenPanes):
-    """Panes that note from where they are scanned, and how far that was read."""
+@dataclass
+class Watched:
+    """Hour panes in memory that note from where they are scanned, and how far that was read."""
 
-    __slots__ = ("scans",)
-    scans: list[list[int]]
+    series: SeriesTable
+    sums: PaneSums
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+    epochs: Mapping[str, Sequence[Epoch]] = field(default_factory=dict)
+    account: Account = field(default_factory=Account)
+    scans: list[list[int]] = field(default_factory=list)
 
     def scan(self, level: PaneLevel, first_chunk: int, end_chunk: int, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, PaneSums]]:
         """The chunks, each noted when it is taken."""
         taken: list[int] = []
         self.scans.append(taken)
-        for number, sums in super().scan(level, first_chunk, end_chunk, wanted):
+        per_chunk = level.panes_per_chunk
+        for number, sums in self.sums.between(first_chunk * per_chunk, end_chunk * per_chunk).of_slots(wanted).split(per_chunk):
             taken.append(number)
             yield number, sums
+
+    def kept_from_ms(self, level: PaneLevel) -> int:
+        """All are kept."""
+        del level
+        return 0
 
 
 def panes(entries: dict[tuple[int, int], int]) -> Watched:
@@ -44,12 +56,10 @@ def panes(entries: dict[tuple[int, int], int]) -> Watched:
     parts = [
         PaneSums(np.array([pane << PANE_SHIFT | slot << POSITION_BITS | 1]), np.array([value])) for (pane, slot), value in entries.items()
     ]
-    found = Watched(series, {}, {}, Account(), merge(parts), 0)
-    object.__setattr__(found, "scans", [])
-    return found
+    return Watched(series, merge(parts))
 
 
-def wanted(source: FrozenPanes) -> WantedPanes:
+def wanted(source: Watched) -> WantedPanes:
     """Of version 1."""
     return WantedPanes(source, lambda key: key.version == "1", HOUR, END)
 

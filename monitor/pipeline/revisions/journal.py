@@ -5,7 +5,8 @@ An entry and how far each shard was taken in are one atomic write, so that a cra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -15,7 +16,10 @@ from monitor.state import keys
 from monitor.state.protocol import Changes, StateStore
 
 KEPT = 1_000
-"""Entries that are kept; the oldest goes first."""
+"""Entries that are kept; the oldest goes first, but those that wait for Prometheus go last."""
+
+
+log = logging.getLogger(__name__)
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -63,6 +67,11 @@ class Revision(msgspec.Struct, frozen=True):
     moved: dict[str, list[tuple[int, int]]]
     published: dict[str, int] = {}
 
+    @property
+    def waiting(self) -> list[str]:
+        """Windows that moved and that Prometheus does not have."""
+        return [name for name in self.moved if name not in self.published]
+
 
 class _Taken(msgspec.Struct):
     """How far the journal has come: number of the next entry, and the last checkpoint taken in of each shard."""
@@ -76,6 +85,7 @@ class Journal:
 
     Args:
         store: Where; read at once.
+        publishes: Whether Prometheus is told, so that entries wait for it.
 
     Attributes:
         entries: The newest last.
@@ -84,8 +94,9 @@ class Journal:
         StateError: It is damaged.
     """
 
-    def __init__(self, store: StateStore) -> None:
+    def __init__(self, store: StateStore, publishes: bool = False) -> None:
         self._store = store
+        self._publishes = publishes
         try:
             data = store.get(keys.REVISED)
             self._taken = _Taken() if data is None else msgspec.msgpack.decode(data, type=_Taken)
@@ -110,13 +121,33 @@ class Journal:
             StateError: It could not be written; nothing has changed.
         """
         taken = _Taken(self.next_number + len(entries), {**self._taken.sequences, **sequences})
+        dropped = self._too_many([*self.entries, *entries])
+        gone = {entry.number for entry in dropped}
         changes = Changes(puts=[(keys.REVISED, msgspec.msgpack.encode(taken))])
-        changes.puts += [(keys.revision(entry.number), msgspec.json.encode(entry)) for entry in entries]
-        kept = [*self.entries, *entries]
-        changes.deletes = [keys.revision(entry.number) for entry in kept[:-KEPT]]
+        changes.puts += [(keys.revision(entry.number), msgspec.json.encode(entry)) for entry in entries if entry.number not in gone]
+        changes.deletes = [keys.revision(entry.number) for entry in self.entries if entry.number in gone]
         self._store.commit(changes)
         self._taken = taken
-        self.entries = kept[-KEPT:]
+        self.entries = [entry for entry in (*self.entries, *entries) if entry.number not in gone]
+        lost = [entry for entry in dropped if self._waits(entry)]
+        if lost:
+            log.warning(
+                "%d moved windows of revisions %d to %d never came to Prometheus: more than %d revisions wait, and the oldest are dropped",
+                sum(len(entry.waiting) for entry in lost),
+                lost[0].number,
+                lost[-1].number,
+                KEPT,
+            )
+
+    def forget(self, names: Collection[str]) -> None:
+        """Know nothing any more of shards that were begun anew.
+
+        Raises:
+            StateError: It could not be written; nothing has changed.
+        """
+        taken = _Taken(self.next_number, {name: sequence for name, sequence in self.sequences.items() if name not in names})
+        self._store.commit(Changes(puts=[(keys.REVISED, msgspec.msgpack.encode(taken))]))
+        self._taken = taken
 
     def published(self, number: int, window: str, revision: int) -> None:
         """Note which `revision` Prometheus has of an entry's window.
@@ -129,3 +160,10 @@ class Journal:
         entry = msgspec.structs.replace(entry, published={**entry.published, window: revision})
         self._store.commit(Changes(puts=[(keys.revision(number), msgspec.json.encode(entry))]))
         self.entries = [*self.entries[:place], entry, *self.entries[place + 1 :]]
+
+    def _too_many(self, entries: Sequence[Revision]) -> list[Revision]:
+        """Entries that are not kept, of those in the order of their numbers: the oldest that wait for nothing, then the oldest."""
+        return sorted(entries, key=self._waits)[: max(0, len(entries) - KEPT)]
+
+    def _waits(self, entry: Revision) -> bool:
+        return self._publishes and bool(entry.waiting)

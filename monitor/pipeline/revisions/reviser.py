@@ -6,24 +6,26 @@ The named points (`revised`, `noted`) are where the recovery tests kill the proc
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 import numpy as np
 
 from monitor.metrics.metric import Metric
 from monitor.metrics.settings import SettingsOf
-from monitor.pipeline.revisions.cause import Cause, merge_causes
-from monitor.pipeline.revisions.frozen import FrozenPanes, freeze
+from monitor.pipeline.revisions.cause import merge_causes
+from monitor.pipeline.revisions.earlier import EarlierPanes
 from monitor.pipeline.revisions.journal import Journal, Revision
 from monitor.pipeline.revisions.moves import WATCHED, distance, largest, moments_of, moves_between, runs
 from monitor.pipeline.revisions.page import cause_text
-from monitor.pipeline.revisions.pending import pending, settled
+from monitor.pipeline.revisions.pending import Pending, anything_pending, pending, settled
 from monitor.pipeline.shard import Shard
 from monitor.pipeline.sweep import Moment, Question, sweep
+from monitor.sources.protocol import never
+from monitor.state.protocol import StateStore
 from monitor.statistics.fixed_point import I64
-from monitor.statistics.pane import HOUR, PaneSums
+from monitor.statistics.pane import HOUR
 from monitor.windows.running import WindowSpec
 
 log = logging.getLogger(__name__)
@@ -48,13 +50,11 @@ class RevisionRules:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What a shard has pending, its panes around it as they are now, and as they were before."""
+    """What a shard has pending, its panes as they are now, and as they were before."""
 
-    sequence: int
-    added: PaneSums
-    causes: Sequence[Cause]
-    now: FrozenPanes
-    before: FrozenPanes
+    pending: Pending
+    now: Shard
+    before: EarlierPanes
 
 
 class Reviser:
@@ -74,91 +74,96 @@ class Reviser:
         self.journal = journal
         self._rules = rules
         self._reached = reached
+        self._settle_what_a_crash_left()
 
-    def run(self, now_ms: int) -> list[Revision]:
+    def run(self, now_ms: int, stopped: Callable[[], bool] = never) -> list[Revision]:
         """Note what has changed since the last call; the new entries.
 
         Args:
             now_ms: What the clock shows; later moments have not been shown yet.
+            stopped: Whether nobody waits for it any more: then nothing is noted, and the next call takes it all.
 
         Raises:
             StateError: The state could not be read or written.
             CapacityError: Sums could overflow.
         """
         shards = dict(self._shards())
-        self._settle(shards)
-        taken = self._take(shards)
-        versions = sorted({(cause.model, cause.version) for one in taken.values() for cause in one.causes})
-        first_number = self.journal.next_number
-        entries = [self._entry(first_number + place, version, list(taken.values()), now_ms) for place, version in enumerate(versions)]
+        with ExitStack() as stack:
+            taken = self._take(shards, stack)
+            versions = sorted({(cause.model, cause.version) for one in taken.values() for cause in one.pending.causes})
+            entries: list[Revision] = []
+            for number, version in enumerate(versions, self.journal.next_number):
+                if stopped():
+                    return []
+                entries.append(self._entry(number, version, list(taken.values()), now_ms))
         if entries:
+            sequences = {name: one.pending.sequence for name, one in taken.items() if one.pending.sequence}
             self._reached("revised")
-            self.journal.commit({name: one.sequence for name, one in taken.items()}, entries)
+            self.journal.commit(sequences, entries)
             self._reached("noted")
-            self._settle(shards)
+            for name, sequence in sequences.items():
+                shards[name].store.commit(settled(sequence))
         for entry in entries:
             log.info("revision %d of model %s version %s: %s", entry.number, entry.model, entry.version, _told(entry))
         return entries
 
     def moments(self, entry: Revision, window: WindowSpec, metrics: Sequence[Metric], at: Sequence[int]) -> list[Moment]:
         """A window of an entry's version at moments, as known now; those whose panes are gone are left out."""
-        first = min(window.panes(at_ms)[0] for at_ms in at)
-        end = max(window.panes(at_ms)[1] for at_ms in at)
         with ExitStack() as stack:
-            shards = self._locked(dict(self._shards()), stack)
-            frozen = [freeze(shard, {entry.model}, first, end) for shard in shards.values()]
-        return list(self._sweep(frozen, (entry.model, entry.version), window, metrics, _kept(frozen, window, at)))
+            panes = [_seen(shard.store, stack) for shard in self._shards().values()]
+            question = Question(entry.model, entry.version, window, metrics, self._rules.settings_of, {})
+            return list(sweep(panes, question, _kept(panes, window, at)))
 
-    def _settle(self, shards: Mapping[str, Shard]) -> None:
-        """Forget what the journal has; a crash may have left it."""
+    def _settle_what_a_crash_left(self) -> None:
+        """Forget what the journal has of each shard, before anything is read.
+
+        A shard that has fewer checkpoints than the journal has taken in, or is not there any more, was begun anew: its numbers are
+        others. Once it has read as much again nobody could tell, and its own changes would be forgotten.
+        """
+        shards = self._shards()
+        known = self.journal.sequences
+        gone = [name for name, sequence in known.items() if name not in shards or shards[name].sequence < sequence]
+        if gone:
+            self.journal.forget(gone)
         for name, sequence in self.journal.sequences.items():
-            if name in shards:
-                shards[name].store.commit(settled(sequence))
+            shards[name].store.commit(settled(sequence))
 
-    def _locked(self, shards: Mapping[str, Shard], stack: ExitStack) -> Mapping[str, Shard]:
-        for shard in shards.values():
-            stack.enter_context(shard.lock)
-        return shards
+    def _take(self, shards: Mapping[str, Shard], stack: ExitStack) -> dict[str, _Taken]:
+        """What is pending of each shard as of its last checkpoint, which stays what it is until the stack ends.
 
-    def _take(self, shards: Mapping[str, Shard]) -> dict[str, _Taken]:
-        """What is pending, of all shards at one moment."""
+        No lock is held: a store's snapshot has all of a checkpoint or nothing. Nor need all shards be seen at one moment: of each of
+        them, what is new in one entry is what is old in the next.
+        """
+        if not any(anything_pending(shard.store) for shard in shards.values()):
+            return {}
         taken = {}
-        reach = max((window.length_ms // HOUR.pane_ms for window in self._rules.windows), default=1)
-        with ExitStack() as stack:
-            self._locked(shards, stack)
-            found = {name: pending(shard.store) for name, shard in shards.items()}
-            models = {cause.model for one in found.values() for cause in one.causes}
-            panes = [int(pane) for one in found.values() if len(one.sums.keys) for pane in one.sums.pane[[0, -1]]]
-            if not models:
-                return {}
-            first, end = (min(panes) - reach + 1, max(panes) + reach) if panes else (0, 0)
-            for name, shard in shards.items():
-                added = found[name].sums.with_slots(shard.resolved)
-                now = freeze(shard, models, first, end)
-                added = added.between(now.floor_ms // HOUR.pane_ms, end)
-                taken[name] = _Taken(found[name].sequence, added, found[name].causes, now, now.before(added))
+        for name, shard in shards.items():
+            now = _seen(shard.store, stack)
+            found = pending(now)
+            taken[name] = _Taken(found, now, EarlierPanes(now, found.sums))
         return taken
 
     def _entry(self, number: int, version: Version, taken: Sequence[_Taken], now_ms: int) -> Revision:
-        causes = merge_causes(cause for one in taken for cause in one.causes if (cause.model, cause.version) == version)
+        causes = merge_causes(cause for one in taken for cause in one.pending.causes if (cause.model, cause.version) == version)
         touched = _touched(version, taken)
         moves, moved = [], {}
         for window in self._rules.windows:
+            question = Question(*version, window, WATCHED, self._rules.settings_of, {}, groups=False)
             at = _kept([one.now for one in taken], window, _moments(touched, window, now_ms))
-            before = self._sweep([one.before for one in taken], version, window, WATCHED, at)
-            after = self._sweep([one.now for one in taken], version, window, WATCHED, at)
+            before = sweep([one.before for one in taken], question, at)
+            after = sweep([one.now for one in taken], question, at)
             found = list(moves_between(window.name, before, after))
-            moves += found
+            moves += largest(found)
             far = runs(move.at_ms for move in found if distance(move) > self._rules.threshold)
             if far:
                 moved[window.name] = far
         start_ms, end_ms = (int(touched[0]) * HOUR.pane_ms, (int(touched[-1]) + 1) * HOUR.pane_ms) if len(touched) else (None, None)
         return Revision(number, now_ms, *version, start_ms, end_ms, causes, largest(moves), moved)
 
-    def _sweep(
-        self, panes: Sequence[FrozenPanes], version: Version, window: WindowSpec, metrics: Sequence[Metric], at: Sequence[int]
-    ) -> Iterator[Moment]:
-        return sweep(panes, Question(*version, window, metrics, self._rules.settings_of, {}), at)
+
+def _seen(store: StateStore, stack: ExitStack) -> Shard:
+    """A shard as of its last checkpoint, to be read while the shard itself goes on, until the stack ends."""
+    return Shard(stack.enter_context(closing(store.snapshot())), None, ())
 
 
 def _told(entry: Revision) -> str:
@@ -171,7 +176,7 @@ def _touched(version: Version, taken: Sequence[_Taken]) -> I64:
     found = [np.empty(0, dtype=np.int64)]
     for one in taken:
         ours = np.array([(key.model, key.version) == version for key in one.now.series], dtype=np.bool_)
-        found.append(one.added.pane[ours[one.added.slot]])
+        found.append(one.pending.sums.pane[ours[one.pending.sums.slot]])
     return np.unique(np.concatenate(found))
 
 
@@ -183,7 +188,7 @@ def _moments(touched: I64, window: WindowSpec, now_ms: int) -> list[int]:
     return [int(one) for one in at[at <= now_ms]]
 
 
-def _kept(panes: Sequence[FrozenPanes], window: WindowSpec, at: Sequence[int]) -> list[int]:
+def _kept(panes: Sequence[Shard], window: WindowSpec, at: Sequence[int]) -> list[int]:
     """The moments whose panes are all there."""
-    floor_ms = max((one.floor_ms for one in panes), default=0)
+    floor_ms = max((one.kept_from_ms(HOUR) for one in panes), default=0)
     return [at_ms for at_ms in at if window.panes(at_ms)[0] * HOUR.pane_ms >= floor_ms]

@@ -144,9 +144,9 @@ def _add_produce(parsers: Parsers[argparse.ArgumentParser]) -> None:
         "produce",
         help="send event files to Kafka topics",
         description="Send the lines of NDJSON event files (.gz too, - for standard input) to two Kafka topics by their type: key = "
-        "prediction_id, record timestamp = event time (now where it cannot be read), value = the line as it is. A line without a readable "
-        "type or id is sent without a key, for calmon to refuse. Ctrl-C waits until what was sent is acknowledged and says how much that "
-        "was; a second one ends at once.",
+        "prediction_id, record timestamp = event time (now where it cannot be read, or is more than 5 minutes ahead), value = the line "
+        "as it is. A line without a readable type or id is sent without a key, for calmon to refuse. Ctrl-C waits until what was sent is "
+        "acknowledged and says how much that was; a second one ends at once.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="NDJSON files in the order to send them")
     parser.add_argument("--bootstrap", metavar="HOST:PORT[,...]", help="some of the cluster's brokers; default: those of the configuration")

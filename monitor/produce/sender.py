@@ -11,6 +11,7 @@ from typing import Any
 from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from monitor.errors import CalmonError
+from monitor.events.contract import FUTURE_SLACK_MS
 from monitor.produce.address import Role
 from monitor.produce.lines import LONGEST_LINE_BYTES, Line
 
@@ -88,7 +89,11 @@ class Sender:
         Raises:
             CalmonError: The broker no longer answers, or refuses a record.
         """
-        at_ms = time.time_ns() // 1_000_000 if line.address.event_ms is None else line.address.event_ms
+        now_ms = time.time_ns() // 1_000_000
+        at_ms = line.address.event_ms
+        if at_ms is None or at_ms > now_ms + FUTURE_SLACK_MS:
+            # A broker refuses a whole batch for one record of the future; stamped with now it is calmon that refuses it, alone.
+            at_ms = now_ms
         topic = self._topics[line.address.role]
         try:
             future = self._producer.send(

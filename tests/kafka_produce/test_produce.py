@@ -82,6 +82,23 @@ def test_what_cannot_be_read_is_sent_for_the_consumer_to_refuse(
     assert "unreadable: 4 of them" in capsys.readouterr().out
 
 
+def test_an_event_of_the_future_harms_no_other(kafka: Kafka, tmp_path: Path) -> None:
+    """A broker refuses a whole batch for one record that is stamped too far ahead."""
+    topics = kafka.new_topic("predictions", 1, {"message.timestamp.after.max.ms": "3600000"}), kafka.new_topic("labels", 1)
+    before_ms = time.time_ns() // 1_000_000
+    ahead_ms = [-1, 60_000, DAY_MS, 2 * DAY_MS, -DAY_MS]
+    lines = [encode(prediction(f"id-{number}", before_ms + ahead, 0.9)) for number, ahead in enumerate(ahead_ms)]
+    assert main(words(kafka, topics, write_lines(tmp_path / "e", lines))) == 0
+    after_ms = time.time_ns() // 1_000_000
+    records = read(kafka, topics[0])
+    assert [record.value for record in records] == lines
+    for record, ahead in zip(records, ahead_ms, strict=True):
+        if ahead > 60_000:
+            assert before_ms <= record.timestamp <= after_ms
+        else:
+            assert record.timestamp == before_ms + ahead
+
+
 def test_a_line_that_the_broker_does_not_take_harms_no_other(kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topics = kafka.new_topic("predictions", 1, {"max.message.bytes": "2000"}), kafka.new_topic("labels", 1)
     lines = [encode(prediction(f"id-{number}", START_MS, 0.9, note="x" * (5000 if number in (3, 7) else 5))) for number in range(200)]

@@ -19,13 +19,14 @@ from kafka.admin import OffsetSpec
 
 from monitor.backfill.labels.command import run
 from monitor.backfill.labels.into_topic import MOST_BEHIND
+from monitor.clock import SystemClock
 from monitor.pipeline.account import Account, merge_accounts
 from monitor.request.state import opened_shards
 from monitor.sources.protocol import never
 from tests.backfill.late_labels import REAL, STREAMS, hold_back, packaged
 from tests.integration.running import CALMON, ROOT, RunningCalmon, calmon, refusal, wait_until
 from tests.kafka_service.topics import Topics, evaluate, state_digest
-from tests.recovery.stream import DAY_MS, START_MS, encode, label, make_stream, prediction, write_lines
+from tests.recovery.stream import DAY_MS, HOUR_MS, START_MS, encode, label, make_stream, prediction, write_lines
 from tests.services.kafka import Kafka
 
 
@@ -158,6 +159,26 @@ def test_killed_and_interrupted_it_goes_on_and_each_label_is_applied_once(kafka:
     assert found["duplicate"] >= rehearsed["duplicate"]
     lines = [*late.in_time, *late.labels]
     assert state_digest(tmp_path) == evaluate(write_lines(tmp_path / "all.ndjson", lines), config).digest
+
+
+def test_a_label_of_the_future_is_held_back_alone(kafka: Kafka, tmp_path: Path) -> None:
+    now_ms = SystemClock().now_ms()
+    topics = Topics(kafka, 2)
+    config = topics.config(tmp_path)
+    produce(config, [encode(prediction(f"id-{number}", now_ms - HOUR_MS + number, 0.8)) for number in range(50)])
+    times_ms = [now_ms + 2 * HOUR_MS if number == 20 else now_ms for number in range(50)]
+    labels = write_lines(tmp_path / "late.ndjson", [encode(label(f"id-{number}", at, "yes")) for number, at in enumerate(times_ms)])
+    with RunningCalmon(config) as running:
+        running.wait_for("calmon_records_consumed_total", 50)
+        rehearsed = backfill(config, labels, dry_run=True)
+        done = backfill(config, labels)
+        running.wait_for("calmon_records_consumed_total", 99)
+        assert running.stop() == 0
+    assert rehearsed["total"]["labels"] == {"applied": 49, "future_time": 1}
+    assert done["total"]["labels"] == {"sent": 49, "future_time": 1}
+    assert label_counts(tmp_path)["applied"] == 49
+    (quarantine,) = tmp_path.glob("*.backfill/*.quarantine.ndjson")
+    assert f"{now_ms + 2 * HOUR_MS} ms; the limit is " in quarantine.read_text()
 
 
 def rows_done(folder: Path) -> int:

@@ -21,6 +21,7 @@ from monitor.backfill.labels.report import Report, render
 from monitor.backfill.labels.run import Backfill, Input
 from monitor.backfill.labels.sieve import Arrival, Sieve
 from monitor.backfill.labels.way import Kind, Way
+from monitor.clock import Clock, SystemClock
 from monitor.config import Config
 from monitor.config_file import load_config
 from monitor.errors import ConfigError, StateInUseError
@@ -94,7 +95,7 @@ def _sieve_and_destination(config: Config, way: Way, report: Report) -> Iterator
             whole = config.source.kafka.shards == "one" or (Path(config.state.directory) / MARKER).exists()
             by_shard = not report.unchecked and not whole
             destination = stack.enter_context(into_topic(config.source.kafka, folder, by_shard))
-        yield Sieve(way.horizon, rows, None), destination
+        yield Sieve(way.horizon, rows, None, _clock(way)), destination
 
 
 def _rehearse(config: Config, way: Way, inputs: list[Input], report: Report, stopped: Callable[[], bool]) -> None:
@@ -112,10 +113,15 @@ def _rehearse(config: Config, way: Way, inputs: list[Input], report: Report, sto
         rehearsal = Rehearsal(config, before, way.horizon, way.partition(config, before.values()), standing)
         after = rehearsal.shards
         rows = JoinRows({number: shard.store for number, shard in after.items()}) if after else None
-        sieve = Sieve(way.horizon, rows, rehearsal.arrival)
+        sieve = Sieve(way.horizon, rows, rehearsal.arrival, _clock(way))
         report.outcomes = Backfill(sieve, rehearsal, None, None, stopped).run(inputs)
         if not stopped():
             report.changes = changes(config, list(before.values()), list(after.values()))
+
+
+def _clock(way: Way) -> Clock | None:
+    """What tells the future: records of a log have the time at which they were sent, those of files have none."""
+    return SystemClock() if way.kind is Kind.TOPIC else None
 
 
 def _in_use(config: Config) -> StateInUseError:

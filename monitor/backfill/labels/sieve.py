@@ -11,8 +11,10 @@ import msgspec
 from monitor.backfill.labels.join_rows import Found, JoinRows
 from monitor.backfill.labels.label_file import LabelRow
 from monitor.backfill.labels.tally import SENT, Tally
+from monitor.clock import Clock
+from monitor.events.contract import FUTURE_SLACK_MS, LATEST_MS
 from monitor.events.decode import Decoder
-from monitor.events.record import HeadTable, Label, Refusal
+from monitor.events.record import HeadTable, Label, Record, Refusal
 from monitor.join.horizon import Horizon
 from monitor.join.verdict import EARLY, HELD_BACK, LATE, Verdict, judge, with_verdict
 
@@ -75,14 +77,16 @@ class Sieve:
         horizon: The waiting rules.
         rows: The state's join rows; None where there is no state to be read: then only the decoder judges.
         arrival: How labels come into the state; None where they are sent and a service decides.
+        clock: Tells what is of the future, where that is refused; None where it is not.
     """
 
-    def __init__(self, horizon: Horizon, rows: JoinRows | None, arrival: Arrival | None) -> None:
+    def __init__(self, horizon: Horizon, rows: JoinRows | None, arrival: Arrival | None, clock: Clock | None = None) -> None:
         self._heads = HeadTable()
         self._decoder = Decoder(lambda model: None, self._heads)  # classes matter to predictions alone
         self._horizon = horizon
         self._rows = rows
         self._arrival = arrival
+        self._clock = clock
 
     def sort(self, batch: Sequence[LabelRow]) -> Sorted:
         """Sort a batch, in its order.
@@ -90,7 +94,8 @@ class Sieve:
         Raises:
             StateError: The state cannot be read.
         """
-        records = [Refusal(BAD_ROW, "label", row.fault) if row.fault else self._decoder.decode(row.event, "label") for row in batch]
+        latest_ms = LATEST_MS if self._clock is None else self._clock.now_ms() + FUTURE_SLACK_MS
+        records = [self._read(row, latest_ms) for row in batch]
         ids = list({record.prediction_id: None for record in records if isinstance(record, Label)})
         found = {} if self._rows is None else self._rows.of(ids)
         newest: dict[tuple[int, str], int] = {}
@@ -107,6 +112,14 @@ class Sieve:
                 result.held.append(Held(row.number, row.event, record))
                 result.tally.add(record.reason, {})
         return result
+
+    def _read(self, row: LabelRow, latest_ms: int) -> Record:
+        if row.fault:
+            return Refusal(BAD_ROW, "label", row.fault)
+        record = self._decoder.decode(row.event, "label")
+        if isinstance(record, Label) and record.labelled_at > latest_ms:
+            return Refusal("future_time", "label", f"{record.labelled_at} ms; the limit is {latest_ms} ms")
+        return record
 
     def _judge(self, label: Label, found: Mapping[str, Found], newest: dict[tuple[int, str], int]) -> tuple[Verdict, int]:
         if self._rows is None:

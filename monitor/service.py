@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -13,12 +14,14 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from monitor.app import Engine
 from monitor.config import Config
-from monitor.errors import CalmonError
+from monitor.errors import CalmonError, CapacityError
 from monitor.export.http import MetricsServer, Pages
 from monitor.pipeline.configured import surroundings
 from monitor.pipeline.pages import Rendered, Surroundings, render_snapshot
 from monitor.pipeline.tick import Snapshot
 from monitor.sources.protocol import never
+
+log = logging.getLogger(__name__)
 
 
 class Service:
@@ -144,10 +147,14 @@ class Service:
         self._ticked = True
 
     def _revise(self) -> None:
-        if self._engine.reviser is not None:
-            self._engine.reviser.run(self.snapshot.now_ms, self._stop.is_set)
-        if self._engine.publishing is not None:
-            self._engine.publishing.run(self._stop.is_set)
+        try:
+            if self._engine.reviser is not None:
+                self._engine.reviser.run(self.snapshot.now_ms, self._stop.is_set)
+            if self._engine.publishing is not None:
+                self._engine.publishing.run(self._stop.is_set)
+        except (ArithmeticError, ValueError, LookupError, CapacityError):
+            # No gauge depends on it: what is pending waits, and what is served stays true.
+            log.exception("revisions could not be looked for; the next look tries again")
 
     def _surroundings(self) -> Surroundings:
         try:

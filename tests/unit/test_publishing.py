@@ -27,6 +27,7 @@ from monitor.sources.protocol import never
 from monitor.windows.running import WindowSpec
 from tests.doubles.list_source import ListSource
 from tests.doubles.memory_store import MemoryStore
+from tests.integration.running import wait_until
 from tests.two_truths.front import Front
 
 AWAY = UnavailableError("http://p: cannot be reached")
@@ -151,6 +152,32 @@ def test_a_service_that_ends_stops_it() -> None:
     assert endless.begun.wait(30)
     service.close()
     assert endless.was_stopped
+
+
+class Broken(Publishing):
+    """One that fails whenever it is run."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def run(self, stopped: Callable[[], bool] = never) -> None:
+        del stopped
+        self.runs += 1
+        raise ZeroDivisionError
+
+
+def test_a_look_that_fails_is_told_and_ends_no_service(caplog: pytest.LogCaptureFixture) -> None:
+    config = parse_config(
+        "state: {directory: unused}\nhttp: {port: 0}\nrevisions: {every: 1s}\nquarantine: {file: /dev/null}\n", "test", {}
+    )
+    engine = Engine(config, SystemClock(), source=ListSource([], follow=True), store=MemoryStore())
+    engine.publishing = broken = Broken()
+    service = Service(config, engine)
+    service.start()
+    wait_until(lambda: broken.runs >= 2, "it is looked again")
+    assert not service.wait(0)
+    service.close()
+    assert "revisions could not be looked for; the next look tries again" in caplog.text
 
 
 def test_after_the_request_in_work_no_other_is_sent() -> None:

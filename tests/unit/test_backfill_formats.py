@@ -220,6 +220,22 @@ def test_a_mapping_that_names_a_missing_column_says_which_there_are(tmp_path: Pa
     assert reasons(files[0], {"label": "truth", "labelled_at": "when"}) == [""]
 
 
+@pytest.mark.parametrize("name", ["l.csv", "l.parquet"])
+def test_a_column_may_stand_twice_unless_it_holds_a_field(tmp_path: Path, name: str) -> None:
+    def table(*columns: str) -> Path:
+        cells = [str(START_MS) if column == "labelled_at" else "a" for column in columns]
+        if name.endswith(".csv"):
+            return write_csv(tmp_path / name, f"{','.join(columns)}\n{','.join(cells)}\n")
+        arrays = [pyarrow.array([int(cell) if cell.isdecimal() else cell]) for cell in cells]
+        parquet.write_table(pyarrow.Table.from_arrays(arrays, names=list(columns)), tmp_path / name)
+        return tmp_path / name
+
+    assert reasons(table("prediction_id", "", "label", "labelled_at", "x", "x", "")) == [""]
+    for mapping, columns in (({}, ("prediction_id", "label", "label", "labelled_at")), ({"label": "y"}, ("y", *FIELDS[:3], "y"))):
+        with pytest.raises(SourceError, match=rf'column "{columns[-1] if mapping else "label"}" stands twice, .* which holds label'):
+            open_label_file(str(table(*columns)), mapping)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -240,7 +256,6 @@ def test_a_mapping_that_is_none_is_refused(words: Sequence[str], says: str) -> N
     [
         ("l.txt", b"", "its name says no format that is known"),
         ("l.csv", b"", "there is no column prediction_id: --map prediction_id=COLUMN says which it is; there are none"),
-        ("l.csv", b"label,label\n", "column label stands twice in the header"),
         ("l.csv", b'prediction_id,label,labelled_at\na,"b"c,1\n', ":2: is no CSV from here on"),
         ("l.csv", b"prediction_id,label,labelled_at\n" + b"x" * (MAX_RECORD_BYTES + 10), "is no CSV from here on: a line is longer"),
         ("l.csv", b'prediction_id,label,labelled_at\n"' + b"x\n" * MAX_RECORD_BYTES, "is no CSV from here on: field larger"),

@@ -28,7 +28,7 @@ class CsvLabels:
         mapping: Columns by field.
 
     Raises:
-        SourceError: It cannot be read, has no header, or lacks a column.
+        SourceError: It cannot be read, has no header, lacks a column, or has one twice.
     """
 
     def __init__(self, path: str, mapping: Mapping[str, str]) -> None:
@@ -38,9 +38,6 @@ class CsvLabels:
         csv.field_size_limit(MAX_RECORD_BYTES)
         with self._open() as file:
             header = next(self._cells(file), (0, []))[1]
-        repeated = sorted({name for name in header if header.count(name) > 1})
-        if repeated:
-            raise SourceError(f"{path}: column {repeated[0]} stands twice in the header")
         self._width = len(header)
         self._places = {field: header.index(column) for field, column in resolve(mapping, header, path).items()}
 

@@ -32,7 +32,7 @@ class ParquetLabels:
         mapping: Columns by field.
 
     Raises:
-        SourceError: It cannot be read, lacks a column, or a column is of a type that its field cannot have.
+        SourceError: It cannot be read, lacks a column, has one twice, or a column is of a type that its field cannot have.
     """
 
     def __init__(self, path: str, mapping: Mapping[str, str]) -> None:

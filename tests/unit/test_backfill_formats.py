@@ -107,6 +107,9 @@ def test_a_cell_is_the_text_that_stands_in_it(cells: dict[str, str], tmp_path_fa
         if cells[key].isascii() and cells[key].isdecimal():
             fields[key] = int(cells[key])
     found = decoded(path)
+    if any(not set(text).isdisjoint("\r\n") for text in cells.values()):
+        assert found == [Refusal(BAD_ROW)]
+        return
     wanted = Decoder(lambda model: None, HeadTable()).decode(json.dumps(fields).encode(), "label")
     assert [found[0].reason] == [wanted.reason] if isinstance(wanted, Refusal) and isinstance(found[0], Refusal) else found == [wanted]
 
@@ -142,15 +145,39 @@ def test_an_empty_cell_withdraws_nothing_and_a_null_says_so(tmp_path: Path) -> N
 def test_rows_that_are_none_are_refused_and_the_next_ones_are_read(tmp_path: Path) -> None:
     text = f'prediction_id,label,labelled_at\na,yes\n\n"b\nc",yes,{START_MS}\na,yes,{START_MS},4\nd,yes,{START_MS}\n'
     path = write_csv(tmp_path / "l.csv", text)
-    assert reasons(path) == [BAD_ROW, "bad_text", BAD_ROW, ""]
+    assert reasons(path) == [BAD_ROW, BAD_ROW, BAD_ROW, ""]
     rows = list(open_label_file(str(path), {}).rows())
-    assert [row.number for row in rows] == [2, 5, 6, 7]
+    assert [row.number for row in rows] == [2, 4, 6, 7]
     assert rows[0].fault == "2 cells under a header of 3"
     latin = tmp_path / "latin.csv"
     latin.write_bytes(b"prediction_id,label,labelled_at\n\xfc,yes,%d\nb,no,%d\n" % (START_MS, START_MS))
     assert reasons(latin) == ["bad_text", ""]
     broken = [b"{", encode(prediction("a", START_MS, 0.9)), b'{"prediction_id":"a","prediction_id":"b","label":"x","labelled_at":1}']
     assert reasons(write_lines(tmp_path / "l.ndjson", broken)) == ["bad_json", "unknown_type", "bad_json"]
+
+
+def test_a_row_of_several_lines_is_told_by_its_first_line_and_its_span(tmp_path: Path) -> None:
+    rows = [f"{one},yes,{START_MS},{note}\n" for one, note in (("a", '"of\ntwo"'), ("b", ""), ('"c', ""), ("d", ""), ('e"', ""), ("f", ""))]
+    path = write_csv(tmp_path / "l.csv", f"prediction_id,label,labelled_at,note\n\n{''.join(rows)}g\n\n" + f'"h\n",yes,{START_MS}\n')
+    found = list(open_label_file(str(path), {}).rows())
+    assert [(row.number, row.fault) for row in found] == [
+        (3, None),
+        (5, None),
+        (6, "prediction_id holds a line end, and the row is lines 6 to 8: is a quote missing, or one too many?"),
+        (9, None),
+        (10, "1 cells under a header of 4"),
+        (12, "3 cells under a header of 4, in lines 12 to 13"),
+    ]
+    assert found[2].event.startswith(f"c,yes,{START_MS},\nd,yes".encode())
+
+
+def test_a_quote_that_is_never_closed_is_found_where_its_row_begins(tmp_path: Path) -> None:
+    row = f"a,yes,{START_MS}\n"
+    path = write_csv(tmp_path / "l.csv", "prediction_id,label,labelled_at\n" + row * 3 + f'a,"yes,{START_MS}\n' + row * 5)
+    read: list[int] = []
+    with pytest.raises(SourceError, match=r"l\.csv:5: is no CSV from here on: unexpected end of data"):
+        read.extend(row.number for row in open_label_file(str(path), {}).rows())
+    assert read == [2, 3, 4]
 
 
 def test_infinite_numbers_withdraw_nothing(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from monitor.backfill.labels.column import REQUIRED, resolve
 from monitor.backfill.labels.label_file import LabelRow, size
@@ -15,6 +15,15 @@ from monitor.events.contract import MAX_RECORD_BYTES
 
 _NUMBERS = ("labelled_at", "revision")
 _LONGEST_DIGITS = 20
+_LINE_ENDS = frozenset("\r\n")
+
+
+class _Record(NamedTuple):
+    """A record's cells, and its first and last line."""
+
+    first: int
+    last: int
+    cells: list[str]
 
 
 class CsvLabels:
@@ -37,25 +46,35 @@ class CsvLabels:
         self.read_bytes = 0
         csv.field_size_limit(MAX_RECORD_BYTES)
         with self._open() as file:
-            header = next(self._cells(file), (0, []))[1]
+            header = next(self._records(file), _Record(0, 0, [])).cells
         self._width = len(header)
         self._places = {field: header.index(column) for field, column in resolve(mapping, header, path).items()}
 
     def rows(self) -> Iterator[LabelRow]:
-        """The records in their order, numbered by their last line.
+        """The records in their order, numbered by their first line.
 
         Raises:
             SourceError: The file cannot be read on.
         """
         with self._open() as file:
-            records = self._cells(file)
+            records = self._records(file)
             next(records, None)
-            for number, cells in records:
-                if len(cells) == self._width:
-                    yield LabelRow(number, json.dumps(self._fields(cells)).encode())
-                elif cells:
-                    fault = f"{len(cells)} cells under a header of {self._width}"
-                    yield LabelRow(number, ",".join(cells).encode("utf-8", "surrogateescape"), fault)
+            for record in records:
+                fault = self._fault(record)
+                if fault is None:
+                    yield LabelRow(record.first, json.dumps(self._fields(record.cells)).encode())
+                elif record.cells:  # an empty line is none
+                    yield LabelRow(record.first, ",".join(record.cells).encode("utf-8", "surrogateescape"), fault)
+
+    def _fault(self, record: _Record) -> str | None:
+        """Why no event can be made of a record: a stray quote makes one of many lines, which nobody would find by its number alone."""
+        span = f"lines {record.first} to {record.last}" if record.last > record.first else ""
+        if len(record.cells) != self._width:
+            return f"{len(record.cells)} cells under a header of {self._width}{span and f', in {span}'}"
+        for field, place in self._places.items() if span else ():
+            if not _LINE_ENDS.isdisjoint(record.cells[place]):
+                return f"{field} holds a line end, and the row is {span}: is a quote missing, or one too many?"
+        return None
 
     def _fields(self, cells: list[str]) -> dict[str, str | int]:
         fields: dict[str, str | int] = {}
@@ -74,13 +93,15 @@ class CsvLabels:
         except OSError as error:
             raise SourceError(f"{self.path}: cannot be read: {error.strerror or error}") from error
 
-    def _cells(self, file: TextIO) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, file: TextIO) -> Iterator[_Record]:
         reader = csv.reader(self._lines(file), strict=True)
+        first = 1
         try:
             for cells in reader:
-                yield reader.line_num, cells
+                yield _Record(first, reader.line_num, cells)
+                first = reader.line_num + 1
         except csv.Error as error:
-            raise SourceError(f"{self.path}:{reader.line_num}: is no CSV from here on: {error}; put it right and run this again") from error
+            raise SourceError(f"{self.path}:{first}: is no CSV from here on: {error}; put it right and run this again") from error
         except OSError as error:
             raise SourceError(f"{self.path}: cannot be read: {error.strerror or error}") from error
 

@@ -286,6 +286,12 @@ def test_a_mapping_that_is_none_is_refused(words: Sequence[str], says: str) -> N
         ("l.csv", b'prediction_id,label,labelled_at\na,"b"c,1\n', ":2: is no CSV from here on"),
         ("l.csv", b"prediction_id,label,labelled_at\n" + b"x" * (MAX_RECORD_BYTES + 10), "is no CSV from here on: a line is longer"),
         ("l.csv", b'prediction_id,label,labelled_at\n"' + b"x\n" * MAX_RECORD_BYTES, "is no CSV from here on: field larger"),
+        (
+            "l.csv",
+            "prediction_id,label,labelled_at\n".encode("utf-16"),
+            "l.csv: is not UTF-8: it begins with the mark of UTF-16; iconv -f UTF-16",
+        ),
+        ("l.csv", b"\xfe\xff\x00l", "l.csv: is not UTF-8: it begins with the mark of UTF-16"),
         ("l.parquet", b"PAR1 not", "cannot be read as Parquet"),
         ("l.ndjson.gz", b"not gzip", "cannot be read"),
     ],

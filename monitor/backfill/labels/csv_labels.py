@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from codecs import BOM_UTF16, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -37,7 +38,7 @@ class CsvLabels:
         mapping: Columns by field.
 
     Raises:
-        SourceError: It cannot be read, has no header, lacks a column, or has one twice.
+        SourceError: It cannot be read, is not UTF-8 by its first bytes, has no header, lacks a column, or has one twice.
     """
 
     def __init__(self, path: str, mapping: Mapping[str, str]) -> None:
@@ -45,6 +46,7 @@ class CsvLabels:
         self.total_bytes = size(path)
         self.read_bytes = 0
         csv.field_size_limit(MAX_RECORD_BYTES)
+        self._refuse_utf16()
         with self._open() as file:
             header = next(self._records(file), _Record(0, 0, [])).cells
         self._width = len(header)
@@ -92,6 +94,13 @@ class CsvLabels:
             return Path(self.path).open(encoding="utf-8-sig", errors="surrogateescape", newline="")
         except OSError as error:
             raise SourceError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+
+    def _refuse_utf16(self) -> None:
+        """What spreadsheets call Unicode text would be one row without a single readable column name."""
+        with self._open() as file:
+            marked = file.buffer.read(len(BOM_UTF16)) in (BOM_UTF16_BE, BOM_UTF16_LE)
+        if marked:
+            raise SourceError(f"{self.path}: is not UTF-8: it begins with the mark of UTF-16; iconv -f UTF-16 -t UTF-8 converts it")
 
     def _records(self, file: TextIO) -> Iterator[_Record]:
         reader = csv.reader(self._lines(file), strict=True)

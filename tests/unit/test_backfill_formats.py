@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -199,23 +199,41 @@ def test_parquet_timestamps_are_floored_to_milliseconds(tmp_path: Path, unit: st
             assert found.labelled_at == (START_MS if unit == "s" else START_MS + 1)
 
 
-def test_parquet_text_and_dates_are_read_as_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [pyarrow.int8(), pyarrow.int64(), pyarrow.uint64(), pyarrow.dictionary(pyarrow.int8(), pyarrow.int32())])
+def test_whole_numbers_in_parquet_are_the_text_that_csv_has_of_them(tmp_path: Path, kind: Any) -> None:
+    texts = ("prediction_id", "label", "model", "model_version", "domain")
+    columns = {field: pyarrow.array([7, 12, None], kind) for field in texts} | {"labelled_at": [START_MS] * 3}
+    wanted = [Label(text, text, START_MS, 0, text, text, text) for text in ("7", "12")]
+    assert decoded(write_parquet(tmp_path / "l.parquet", columns))[:2] == wanted
+    header, cells = ",".join(columns), "".join(f"{','.join([text] * 5)},{START_MS}\n" for text in ("7", "12"))
+    assert decoded(write_csv(tmp_path / "l.csv", f"{header}\n{cells}")) == wanted
+
+
+@pytest.mark.parametrize(
+    "kind", [pyarrow.string(), pyarrow.large_string(), pyarrow.string_view(), pyarrow.dictionary(pyarrow.int32(), pyarrow.large_string())]
+)
+def test_every_text_type_of_parquet_is_text(tmp_path: Path, kind: Any) -> None:
+    array = pyarrow.array(["yes", "ü", None], kind)
+    columns = {"prediction_id": array, "label": array, "labelled_at": [START_MS] * 3}
+    wanted = [Label(text, text, START_MS, 0, None, None, None) for text in ("yes", "ü")]
+    assert decoded(write_parquet(tmp_path / "l.parquet", columns))[:2] == wanted
+
+
+def test_parquet_text_is_read_as_it_is(tmp_path: Path) -> None:
     zone = timezone(timedelta(hours=2))
     texts = [datetime.fromtimestamp(START_MS / 1000, one).isoformat() for one in (UTC, zone)]
     coded = pyarrow.array(["yes", "no"]).dictionary_encode()
     path = write_parquet(tmp_path / "l.parquet", {"prediction_id": ["a", "b"], "label": coded, "labelled_at": texts})
     assert [record.labelled_at for record in decoded(path) if isinstance(record, Label)] == [START_MS, START_MS]
-    days = pyarrow.array([20_000], pyarrow.date32())
-    dates = write_parquet(tmp_path / "d.parquet", {"prediction_id": ["a"], "label": ["x"], "labelled_at": days})
-    assert reasons(dates) == ["bad_time"]
 
 
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"label": [1.0]}, "column label (label) is of type double: must be text"),
-        ({"label": [1]}, "column label (label) is of type int64: must be text"),
-        ({"prediction_id": [b"a"]}, "column prediction_id (prediction_id) is of type binary: must be text"),
+        ({"label": [1.0]}, "column label (label) is of type double: must be text or whole numbers"),
+        ({"label": [True]}, "is of type bool: true and false have no one spelling as text: must be text or whole numbers"),
+        ({"prediction_id": [b"a"]}, "column prediction_id (prediction_id) is of type binary: must be text or whole numbers"),
+        ({"labelled_at": [date(2026, 6, 1)]}, "of type date32[day]: a date without a time of day is ambiguous: must be a timestamp with a"),
         ({"labelled_at": [1.5]}, "must be a timestamp with a zone, text or whole milliseconds"),
         ({"revision": [True]}, "column revision (revision) is of type bool: must be a whole number"),
     ],

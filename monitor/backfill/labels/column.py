@@ -11,6 +11,9 @@ FIELDS = ("prediction_id", "label", "labelled_at", "revision", "model", "model_v
 
 REQUIRED = FIELDS[:3]
 
+NUMBERS = ("labelled_at", "revision")
+"""Fields that whole numbers stand in as such; in the others they are text."""
+
 _SHOWN_COLUMNS = 30
 
 

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from monitor.backfill.labels.column import REQUIRED, resolve
+from monitor.backfill.labels.column import NUMBERS, REQUIRED, resolve
 from monitor.backfill.labels.label_file import LabelRow, size
 from monitor.errors import SourceError
 from monitor.events.contract import MAX_RECORD_BYTES
 
-_NUMBERS = ("labelled_at", "revision")
 _LONGEST_DIGITS = 20
 _LINE_ENDS = frozenset("\r\n")
 
@@ -82,7 +81,7 @@ class CsvLabels:
         fields: dict[str, str | int] = {}
         for field, place in self._places.items():
             text = cells[place]
-            if field in _NUMBERS and text.isascii() and text.isdecimal() and len(text) <= _LONGEST_DIGITS:
+            if field in NUMBERS and text.isascii() and text.isdecimal() and len(text) <= _LONGEST_DIGITS:
                 fields[field] = int(text)
             elif text or field in REQUIRED:
                 fields[field] = text

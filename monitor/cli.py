@@ -35,15 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 if all went well, 1 for an error with one clear line on standard error, 2 for wrong usage or configuration,
         130 after Ctrl-C.
     """
-    to_stderr = logging.StreamHandler(sys.stderr)
-    to_stderr.addFilter(RepeatFilter())
-    logging.basicConfig(level=logging.INFO, handlers=[to_stderr], format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for chatty in ("apscheduler", "kafka"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-    options = _parser().parse_args(arguments)
-    run: Callable[[argparse.Namespace], int] = options.run
     try:
-        return run(options)
+        return _run(arguments)
     except CalmonError as error:
         print(f"calmon: {error}", file=sys.stderr)
         return error.exit_code
@@ -51,9 +44,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("calmon: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 1  # whoever read our output has gone; there is nobody left to tell
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    to_stderr = logging.StreamHandler(sys.stderr)
+    to_stderr.addFilter(RepeatFilter())
+    logging.basicConfig(level=logging.INFO, handlers=[to_stderr], format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for chatty in ("apscheduler", "kafka"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        options = _parser().parse_args(arguments)
+        run: Callable[[argparse.Namespace], int] = options.run
+        return run(options)
+    finally:
+        print(end="", flush=True)  # at exit it would be too late to say that the disk is full
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -292,7 +297,3 @@ def stoppable(work: Stoppable) -> Callable[[argparse.Namespace], int]:
         return _print(text) or code
 
     return run
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -29,7 +29,7 @@ def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
     case = load_case(HERE / "cases" / "p21_rejects.json")
     file = tmp_path / "events.ndjson"
     file.write_bytes(case.lines())
-    command = [sys.executable, "-m", "monitor.cli", *arguments(file, case.config, tmp_path)]
+    command = [sys.executable, "-m", "monitor", *arguments(file, case.config, tmp_path)]
     finished = subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=60)
     assert parse_report(finished.stdout.decode()) == evaluate(file, case.config, tmp_path)
 

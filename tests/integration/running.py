@@ -21,7 +21,7 @@ from tests.recovery.stream import MINUTE_MS, encode, label, prediction
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 60.0
-CALMON = (sys.executable, "-m", "monitor.cli")
+CALMON = (sys.executable, "-m", "monitor")
 FAULTY = (sys.executable, "-m", "tests.integration.faulty")
 
 _LOCAL = build_opener(ProxyHandler({}))

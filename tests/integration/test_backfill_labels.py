@@ -297,6 +297,24 @@ def test_each_reason_is_told_before_and_after_and_what_is_held_back_is_kept(tmp_
     assert held_back(done) == wanted
 
 
+def test_a_file_that_is_given_again_counts_once(tmp_path: Path) -> None:
+    events = [prediction("a", START_MS, 0.9)]
+    write_lines(tmp_path / "events.ndjson", [encode(event) for event in events])
+    config = configure(tmp_path)
+    live(config, len(events))
+    (tmp_path / "folder").mkdir()
+    paths = [tmp_path / name for name in ("late.ndjson", "late.ndjson", "renamed.ndjson", "folder/late.ndjson")]
+    files = [write_lines(path, [encode(label("a", START_MS + 1, "yes"))]) for path in paths]
+    for already in (0, 1):
+        for dry_run in (True, False):
+            found = backfill(config, *files, dry_run=dry_run)
+            assert found["total"]["labels"] == {"applied": 1, "duplicate": 1}
+            assert [(one["rows"], one["rows_before"]) for one in found["files"]] == [(1, already), (0, 0), (1, already), (0, 0)]
+            assert [one["same_as"] for one in found["files"]] == [None, str(files[0]), None, str(files[0])]
+    said = calmon("backfill", "labels", *files, "-c", config).stdout
+    assert f"{files[3]}: the same file as {files[0]}, and counted there" in said
+
+
 def test_nothing_expires_and_no_label_is_refused_for_its_age(tmp_path: Path) -> None:
     """Labels from newest to oldest over twelve days, under a horizon of two: the oldest rows are there because one file is behind."""
     ids = [f"i{number:03d}" for number in range(300)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -69,6 +70,33 @@ def test_output_that_nobody_reads_to_the_end_is_no_traceback(tmp_path: Path) -> 
         errors = process.stderr.read().decode()
         assert process.wait(PATIENCE_S) == 1
     assert errors == ""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["schema"], ["metrics"], ["check", "-c", "{config}"], ["evaluate", "{events}"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_to_a_full_disk_is_one_line(tmp_path: Path, words: list[str], unbuffered: str) -> None:
+    events = write_lines(tmp_path / "events.ndjson", LINES)
+    given = [word.format(events=events, config=write_config(tmp_path, [events])) for word in words]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run([*CALMON, *given], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (result.returncode, result.stderr) == (1, b"calmon: cannot write standard output: No space left on device\n")
+
+
+def test_ctrl_c_while_modules_are_imported_is_no_traceback() -> None:
+    for module in ("argparse", "scipy", "numpy.linalg", "monitor.service"):
+        program = (
+            "import os, signal, sys\n"
+            "class Finder:\n"
+            "    def find_spec(self, name, path, target=None):\n"
+            f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+            "sys.meta_path.insert(0, Finder())\n"
+            "from monitor.__main__ import main\n"
+            "sys.argv = ['calmon', 'schema']\n"
+            "sys.exit(main())"
+        )
+        result = calmon(command=[sys.executable, "-c", program])
+        assert (result.returncode, result.stdout, result.stderr) == (130, "", "calmon: interrupted\n"), module
 
 
 def test_the_installed_script_is_the_same_command() -> None:

@@ -40,7 +40,7 @@ class RunningDemo:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "monitor.cli", "demo", *arguments],
+            [sys.executable, "-m", "monitor", "demo", *arguments],
             env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -224,7 +224,7 @@ def test_a_rate_that_is_none_is_said(start: Callable[..., RunningDemo], rate: st
 def test_a_terminal_gets_a_live_table_and_its_cursor_back(tmp_path: Path) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "monitor.cli", "demo", *FAST],
+        [sys.executable, "-m", "monitor", "demo", *FAST],
         env={**os.environ, "TMPDIR": str(tmp_path), "TERM": "xterm", "COLUMNS": "80", "LINES": "24"},
         stdin=slave,
         stdout=slave,

@@ -130,6 +130,12 @@ def test_a_damaged_note_of_what_it_is_is_refused_unless_there_is_nothing_yet(sta
         (["no-such.ndjson"], "1: calmon: {folder}/no-such.ndjson: no such file"),
         (["."], "1: calmon: {folder}: is a directory; name the files in it"),
         (["empty.ndjson"], "1: calmon: nothing to replay: {folder}/empty.ndjson: no bytes in it"),
+        (
+            ["labels.csv"],
+            "  FILE {folder}/labels.csv: events are read from NDJSON; labels from CSV or Parquet are taken in by `calmon backfill lab",
+        ),
+        (["events.ndjson", "L.CSV.gz"], "  FILE {folder}/L.CSV.gz: events are read from NDJSON"),
+        (["labels.parquet"], "  FILE {folder}/labels.parquet: events are read from NDJSON"),
         (["events.ndjson", "events.ndjson"], "is named more than once among the input files"),
     ],
 )

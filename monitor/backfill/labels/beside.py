@@ -6,6 +6,7 @@ For each label file there are two files in `STATE.backfill`: `NAME.progress.json
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,6 +75,8 @@ class Folder:
             return msgspec.json.decode(path.read_bytes(), type=Standing)
         except FileNotFoundError:
             return Standing()
+        except NotADirectoryError as error:
+            raise self._unwritable(path, error) from error
         except (OSError, msgspec.DecodeError) as error:
             raise StateError(f"cannot read {path}: {error}; without that file the labels are sent again, which changes nothing") from error
 
@@ -89,7 +92,7 @@ class Folder:
             with whole_file(path, binary=True) as file:
                 file.write(msgspec.json.encode(standing))
         except OSError as error:
-            raise StateError(f"cannot write {path}: {error.strerror or error}") from error
+            raise self._unwritable(path, error) from error
 
     def put_back(self, partition: str, standing: Standing) -> None:
         """Cut the quarantine of a label file to what it was when it stood there: what is after that comes again.
@@ -102,7 +105,7 @@ class Folder:
             if path.exists() and path.stat().st_size > standing.quarantine_bytes:
                 os.truncate(path, standing.quarantine_bytes)
         except OSError as error:
-            raise StateError(f"cannot write {path}: {error.strerror or error}") from error
+            raise self._unwritable(path, error) from error
 
     def append(self, partition: str, held: Sequence[Held]) -> int:
         """Quarantine rows, durably; how long the quarantine is then.
@@ -121,7 +124,13 @@ class Folder:
                 os.fsync(file.fileno())
                 return file.tell()
         except OSError as error:
-            raise StateError(f"cannot write {path}: {error.strerror or error}; make room, and run this again") from error
+            raise self._unwritable(path, error) from error
+
+    def _unwritable(self, path: Path, error: OSError) -> StateError:
+        if self.path.exists() and not self.path.is_dir():
+            return StateError(f"{self.path} is no directory: move it away, and run this again")
+        advice = "; make room, and run this again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return StateError(f"cannot write {path}: {error.strerror or error}{advice}")
 
     def _progress(self, partition: str) -> Path:
         return self.path / f"{partition}.progress.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from monitor.errors import ConfigError, SourceError
 
@@ -10,6 +10,9 @@ FIELDS = ("prediction_id", "label", "labelled_at", "revision", "model", "model_v
 """Fields of a label event; a column of the same name holds each of them unless a mapping says otherwise."""
 
 REQUIRED = FIELDS[:3]
+
+NUMBERS = ("labelled_at", "revision")
+"""Fields that whole numbers stand in as such; in the others they are text."""
 
 _SHOWN_COLUMNS = 30
 
@@ -36,7 +39,7 @@ def parse_mapping(words: Iterable[str]) -> dict[str, str]:
     return mapping
 
 
-def resolve(mapping: Mapping[str, str], columns: Collection[str], path: str) -> dict[str, str]:
+def resolve(mapping: Mapping[str, str], columns: Sequence[str], path: str) -> dict[str, str]:
     """The column of each field that a table has.
 
     Args:
@@ -45,14 +48,18 @@ def resolve(mapping: Mapping[str, str], columns: Collection[str], path: str) -> 
         path: Named in errors.
 
     Raises:
-        SourceError: A column that is mapped or required is missing.
+        SourceError: A column that is mapped or required is missing, or one that holds a field is there twice.
     """
     check_mapped(mapping, columns, path)
     for field in REQUIRED:
         if field not in mapping and field not in columns:
             raise SourceError(f"{path}: there is no column {field}: --map {field}=COLUMN says which it is; {_there_are(columns)}")
     wanted = {field: mapping.get(field, field) for field in FIELDS}
-    return {field: column for field, column in wanted.items() if column in columns}
+    found = {field: column for field, column in wanted.items() if column in columns}
+    for field, column in found.items():
+        if columns.count(column) > 1:
+            raise SourceError(f'{path}: column "{column}" stands twice, so that it cannot be told which holds {field}: rename one of them')
+    return found
 
 
 def check_mapped(mapping: Mapping[str, str], columns: Collection[str], path: str) -> None:

@@ -19,7 +19,8 @@ class LabelRow(NamedTuple):
     """A row of a label file.
 
     Attributes:
-        number: For people who look for it: line of an NDJSON or CSV file, row of a Parquet file, from 1; ascending.
+        number: For people who look for it: line of an NDJSON file, first line of the row in a CSV file, row of a Parquet file, from 1;
+            ascending.
         event: A label event's bytes, for the decoder to judge.
         fault: Why no event could be made of the row, whose bytes `event` holds then; None if one could.
     """

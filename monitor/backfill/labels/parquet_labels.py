@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from monitor.backfill.labels.column import resolve
+from monitor.backfill.labels.column import NUMBERS, resolve
 from monitor.backfill.labels.label_file import LabelRow, size
 from monitor.errors import SourceError
 
@@ -32,7 +32,7 @@ class ParquetLabels:
         mapping: Columns by field.
 
     Raises:
-        SourceError: It cannot be read, lacks a column, or a column is of a type that its field cannot have.
+        SourceError: It cannot be read, lacks a column, has one twice, or a column is of a type that its field cannot have.
     """
 
     def __init__(self, path: str, mapping: Mapping[str, str]) -> None:
@@ -69,20 +69,29 @@ class ParquetLabels:
 
     def _reader(self, field: str, column: Any) -> Callable[[Any], list[Any]]:
         """What makes the JSON values of a column, by its type."""
-        kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
-        texts = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
-        numbers = field in ("labelled_at", "revision")
-        if texts or pyarrow.types.is_null(kind) or (numbers and pyarrow.types.is_integer(kind)):
+        types = pyarrow.types
+        kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+        if types.is_null(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
             return lambda values: values.to_pylist()
-        if field == "labelled_at" and pyarrow.types.is_timestamp(kind):
+        if types.is_integer(kind):
+            return lambda values: values.to_pylist() if field in NUMBERS else _digits(values)
+        if field == "labelled_at" and types.is_timestamp(kind):
             return lambda values: _instants(values, kind)
-        if field == "labelled_at" and pyarrow.types.is_date(kind):
-            return lambda values: [None if value is None else value.isoformat() for value in values.to_pylist()]
         wanted = {"labelled_at": "a timestamp with a zone, text or whole milliseconds", "revision": "a whole number"}
-        raise SourceError(f"{self.path}: column {column.name} ({field}) is of type {column.type}: must be {wanted.get(field, 'text')}")
+        fault = f"must be {wanted.get(field, 'text or whole numbers')}"
+        if field == "labelled_at" and types.is_date(kind):
+            fault = f"a date without a time of day is ambiguous: {fault}"
+        elif field not in NUMBERS and types.is_boolean(kind):
+            fault = f"true and false have no one spelling as text: {fault}"
+        raise SourceError(f"{self.path}: column {column.name} ({field}) is of type {column.type}: {fault}")
 
     def _unreadable(self, error: Exception) -> SourceError:
         return SourceError(f"{self.path}: cannot be read as Parquet: {str(error).splitlines()[0]}")
+
+
+def _digits(values: Any) -> list[str | None]:
+    """Whole numbers as the text that CSV has of them."""
+    return [None if value is None else str(value) for value in values.to_pylist()]
 
 
 def _instants(values: Any, kind: Any) -> list[int | str | None]:

@@ -57,7 +57,10 @@ def render(report: Report, form: str) -> str:
 
 
 def _json(report: Report) -> dict[str, Any]:
-    files = [{"file": one.file, "rows_before": one.before, "quarantine": one.quarantine, **one.tally.report()} for one in report.outcomes]
+    files = [
+        {"file": one.file, "same_as": one.same_as, "rows_before": one.before, "quarantine": one.quarantine, **one.tally.report()}
+        for one in report.outcomes
+    ]
     found: dict[str, Any] = {"to": report.way.kind.value, "name": report.way.name, "dry_run": report.dry_run, "stopped": report.stopped}
     found |= {"unchecked": report.unchecked, "paused_seconds": round(report.paused_s, 3), "files": files, "total": report.total().report()}
     if report.dry_run:
@@ -90,6 +93,9 @@ def _text(report: Report) -> str:
     if report.unchecked is not None:
         console.print(report.unchecked, soft_wrap=True, highlight=False)
     for one in report.outcomes:
+        if one.same_as is not None:
+            console.print(f"{one.file}: the same file as {one.same_as}, and counted there", soft_wrap=True, highlight=False)
+            continue
         earlier = f", {one.before:,} of them in earlier runs" if one.before else ""
         held = f"; held back rows are in {one.quarantine}" if one.quarantine else ""
         nothing = "; nothing was left to do" if one.before == one.tally.rows and one.before else ""

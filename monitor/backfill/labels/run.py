@@ -38,13 +38,15 @@ class Outcome:
         file: As given.
         before: Rows that earlier runs had taken in.
         tally: What became of its rows, earlier runs included.
-        held: Rows in its quarantine.
+        quarantine: Where the rows are that were held back; None if there are none.
+        same_as: The file of this run, as given, that is the same partition and counts for both; None if it counts for itself.
     """
 
     file: str
     before: int
     tally: Tally
     quarantine: str | None
+    same_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,22 @@ class Backfill:
     def run(self, inputs: Sequence[Input]) -> list[Outcome]:
         """Take files in, one after the other, until they end or somebody asks for the end; what was not taken in comes in the next run.
 
+        A file that is given again, also from another folder, is the same partition, and counts nothing.
+
         Raises:
             CalmonError: A file, the state or the broker stands in the way.
         """
-        with _progress(inputs) as show:
-            return [self._take_in(one, show) for one in inputs if not self.stopped()]
+        first: dict[str, Input] = {}
+        for one in inputs:
+            first.setdefault(one.partition, one)
+        outcomes = []
+        with _progress(list(first.values())) as show:
+            for one in inputs:
+                if self.stopped():
+                    break
+                same = first[one.partition]
+                outcomes.append(self._take_in(one, show) if same is one else Outcome(one.file.path, 0, Tally(), None, same.file.path))
+        return outcomes
 
     def _take_in(self, one: Input, show: Callable[[int], None]) -> Outcome:
         standing = self.destination.standing(one.partition)

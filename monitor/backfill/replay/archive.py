@@ -24,6 +24,7 @@ from monitor.state.origin import OfFiles, OfTopics, Origin
 
 Positions = Mapping[str, Position]
 _SHOWN = 3
+_OF_LABELS = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,16 @@ def archive_of_files(paths: Sequence[str], origin: Origin | None) -> Archive:
     """Event files in the order given; a replay that goes on may have more of them at the end.
 
     Raises:
-        ConfigError: Standard input, which cannot be read again.
+        ConfigError: Standard input, which cannot be read again, or a file of another format.
         CalmonError: A file is missing or named twice, or all are empty.
         StateError: The state is a replay of something else.
     """
     if STDIN_NAME in paths:
         raise ConfigError(["FILE -: standard input cannot be read again after a stop: write it to a file"], COMMAND_LINE)
+    for path in paths:
+        if path.lower().removesuffix(".gz").endswith(_OF_LABELS):
+            fault = f"FILE {path}: events are read from NDJSON; labels from CSV or Parquet are taken in by `calmon backfill labels`"
+            raise ConfigError([fault], COMMAND_LINE)
     files = [os.path.abspath(path) for path in paths]  # the names of partitions, wherever the next start is made
     if origin is not None and not (isinstance(origin.reads, OfFiles) and files[: len(origin.reads.files)] == origin.reads.files):
         raise _another(origin)

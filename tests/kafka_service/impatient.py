@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from monitor import app, cli
+from monitor import cli, kafka_wiring
 from monitor.config_kafka import KafkaConfig
 from monitor.kafka_options import client_options
 
@@ -17,5 +17,5 @@ def impatient_options(kafka: KafkaConfig) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    setattr(app, "client_options", impatient_options)  # noqa: B010 - no name that is exported
+    setattr(kafka_wiring, "client_options", impatient_options)  # noqa: B010 - no name that is exported
     sys.exit(cli.main())

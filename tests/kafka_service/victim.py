@@ -18,7 +18,7 @@ from typing import Any
 
 from kafka import KafkaProducer
 
-from monitor import app
+from monitor import app, kafka_wiring
 from monitor.clock import ManualClock
 from monitor.config import Config
 from monitor.config_file import load_config
@@ -93,7 +93,7 @@ def watch_quarantine(reached: Callable[[str], None], due: Callable[[str], bool])
             reached("acknowledged")
             return sent
 
-    setattr(app, "TopicSink", WatchedSink)  # noqa: B010 - no name that is exported
+    setattr(kafka_wiring, "TopicSink", WatchedSink)  # noqa: B010 - no name that is exported
     setattr(quarantine_topic, "KafkaProducer", WatchedProducer)  # noqa: B010
 
 

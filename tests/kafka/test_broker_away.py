@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 import threading
@@ -23,16 +22,10 @@ from monitor.sources.kafka_watchdog import EXIT_CODE, Watchdog
 from tests.kafka.topics import Topics, poll_until, positions_after, read, rows
 from tests.services.kafka import KafkaBroker
 from tests.services.kafka_settings import pick_ports, unsecured_token
+from tests.services.left_sockets import IGNORED, collected
 
-# kafka-python 3.0.12 leaves the socket of a connection that was made and never answered to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <(socket.socket|ssl.SSLSocket) .*raddr=:ResourceWarning")
-
-
-@pytest.fixture(autouse=True)
-def _collected() -> Iterator[None]:
-    """Collected here, not in another test."""
-    yield
-    gc.collect()
+__all__ = ["collected"]
+pytestmark = IGNORED
 
 
 @pytest.fixture(scope="module")

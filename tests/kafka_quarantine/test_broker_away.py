@@ -11,6 +11,10 @@ from kafka import KafkaProducer
 
 from tests.kafka_quarantine.topic import Refuser, read
 from tests.services.kafka import KafkaBroker
+from tests.services.left_sockets import IGNORED, collected
+
+__all__ = ["collected"]
+pytestmark = IGNORED
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ class Panes(Protocol):
         ...
 
     def scan(self, level: PaneLevel, first_chunk: int, end_chunk: int, wanted: NDArray[np.bool_]) -> Iterator[tuple[int, PaneSums]]:
-        """Sums of the wanted slots by chunk in [first, end), ascending; of chunks that hold any of them."""
+        """Sums of the wanted slots by chunk in [first, end), ascending; chunks of which nothing is stored are left out."""
         ...
 
     def kept_from_ms(self, level: PaneLevel) -> int:

@@ -22,10 +22,9 @@ from monitor.sources.kafka_watchdog import EXIT_CODE, Watchdog
 from tests.kafka.topics import Topics, poll_until, positions_after, read, rows
 from tests.services.kafka import KafkaBroker
 from tests.services.kafka_settings import pick_ports, unsecured_token
-from tests.services.left_sockets import IGNORED, collected
+from tests.services.left_sockets import LEAVES_SOCKETS
 
-__all__ = ["collected"]
-pytestmark = IGNORED
+pytestmark = LEAVES_SOCKETS
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,9 @@ from tests.integration.running import CALMON, PATIENCE_S, ROOT, wait_until
 from tests.kafka_produce.log import new_name, read, words
 from tests.recovery.stream import DAY_MS, START_MS, encode, label, make_stream, prediction, write_lines
 from tests.services.kafka import Kafka, KafkaBroker
-from tests.services.left_sockets import IGNORED, collected
+from tests.services.left_sockets import LEAVES_SOCKETS
 
-__all__ = ["collected"]
-pytestmark = IGNORED
+pytestmark = LEAVES_SOCKETS
 
 STREAM = [line.value for line in make_stream(dense=400, sparse=200)]
 

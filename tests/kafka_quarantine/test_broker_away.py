@@ -11,10 +11,9 @@ from kafka import KafkaProducer
 
 from tests.kafka_quarantine.topic import Refuser, read
 from tests.services.kafka import KafkaBroker
-from tests.services.left_sockets import IGNORED, collected
+from tests.services.left_sockets import LEAVES_SOCKETS
 
-__all__ = ["collected"]
-pytestmark = IGNORED
+pytestmark = LEAVES_SOCKETS
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,3 +19,10 @@ def kafka() -> Iterator[Kafka]:
 
     with shared_kafka() as running:
         yield running
+
+
+@pytest.fixture
+def left_sockets_collected() -> Iterator[None]:
+    """See `left_sockets`."""
+    yield
+    gc.collect()

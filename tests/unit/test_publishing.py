@@ -141,14 +141,19 @@ class Endless(Publishing):
             time.sleep(0.01)
 
 
-def test_a_service_that_ends_stops_it() -> None:
-    config = parse_config(
-        "state: {directory: unused}\nhttp: {port: 0}\nrevisions: {every: 1s}\nquarantine: {file: /dev/null}\n", "test", {}
-    )
+def started(publishing: Publishing) -> Service:
+    """A service that publishes every second."""
+    text = "state: {directory: unused}\nhttp: {port: 0}\nrevisions: {every: 1s}\nquarantine: {file: /dev/null}\n"
+    config = parse_config(text, "test", {})
     engine = Engine(config, SystemClock(), source=ListSource([], follow=True), store=MemoryStore())
-    engine.publishing = endless = Endless()
+    engine.publishing = publishing
     service = Service(config, engine)
     service.start()
+    return service
+
+
+def test_a_service_that_ends_stops_it() -> None:
+    service = started(endless := Endless())
     assert endless.begun.wait(30)
     service.close()
     assert endless.was_stopped
@@ -167,13 +172,7 @@ class Broken(Publishing):
 
 
 def test_a_look_that_fails_is_told_and_ends_no_service(caplog: pytest.LogCaptureFixture) -> None:
-    config = parse_config(
-        "state: {directory: unused}\nhttp: {port: 0}\nrevisions: {every: 1s}\nquarantine: {file: /dev/null}\n", "test", {}
-    )
-    engine = Engine(config, SystemClock(), source=ListSource([], follow=True), store=MemoryStore())
-    engine.publishing = broken = Broken()
-    service = Service(config, engine)
-    service.start()
+    service = started(broken := Broken())
     wait_until(lambda: broken.runs >= 2, "it is looked again")
     assert not service.wait(0)
     service.close()

@@ -123,6 +123,14 @@ def read(engine: Engine, clock: ManualClock, until: int, batch: int = 50) -> Non
         engine.evaluator.tick()
 
 
+def having_read(stream: Stream) -> Engine:
+    """An engine that has read a stream, the late records after the others have matured."""
+    engine, clock = begin(stream.lines, MemoryStore())
+    read(engine, clock, len(stream.early))
+    read(engine, clock, len(stream.lines))
+    return engine
+
+
 def known(engine: Engine, last_ms: int) -> Known:
     """Every watched metric of every version and window at every hour, as known now."""
     found = {}
@@ -511,9 +519,7 @@ def test_what_one_look_says_is_new_is_old_to_the_next_while_batches_go_on(tmp_pa
 
 def test_no_shard_is_held_up_while_it_looks() -> None:
     stream = make_stream(7)
-    engine, clock = begin(stream.lines, MemoryStore())
-    read(engine, clock, len(stream.early))
-    read(engine, clock, len(stream.lines))
+    engine = having_read(stream)
     entries: list[Revision] = []
     look = threading.Thread(target=lambda: entries.extend(revise(engine, END_MS)), daemon=True)
     with engine.shard.lock:  # as a batch or a tick does
@@ -525,9 +531,7 @@ def test_no_shard_is_held_up_while_it_looks() -> None:
 
 def test_a_look_that_nobody_waits_for_notes_nothing_and_loses_nothing() -> None:
     stream = make_stream(8)
-    engine, clock = begin(stream.lines, MemoryStore())
-    read(engine, clock, len(stream.early))
-    read(engine, clock, len(stream.lines))
+    engine = having_read(stream)
     assert engine.reviser is not None
     answers = iter([False, True])
     assert engine.reviser.run(END_MS, lambda: next(answers)) == []
@@ -580,9 +584,7 @@ def test_nothing_is_a_revision_before_anything_has_matured() -> None:
 
 def test_the_page_and_the_counter_tell_of_entries() -> None:
     stream = make_stream(1)
-    engine, clock = begin(stream.lines, MemoryStore())
-    read(engine, clock, len(stream.early))
-    read(engine, clock, len(stream.lines))
+    engine = having_read(stream)
     entries = revise(engine, END_MS)
     assert engine.reviser is not None
     rendered = render_snapshot(engine.evaluator.snapshot, journal=engine.reviser.journal)

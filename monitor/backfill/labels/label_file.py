@@ -72,7 +72,7 @@ def open_label_file(path: str, mapping: Mapping[str, str]) -> LabelFile:
 
         return NdjsonLabels(path, mapping)
     if name.endswith(".csv"):
-        from monitor.backfill.labels.csv_labels import CsvLabels  # noqa: PLC0415
+        from monitor.backfill.labels.csv_labels import CsvLabels  # noqa: PLC0415 - as above
 
         return CsvLabels(path, mapping)
     if name.endswith(".parquet"):

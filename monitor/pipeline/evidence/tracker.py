@@ -175,7 +175,10 @@ class Tracker:
         return None
 
     def _enter(self, pane: int) -> None:
-        """From now on, what changes in panes before this one is a revision; also in a shard that began after the tick did."""
+        """From now on, what changes in panes before this one is a revision; also in a shard that began after the tick did.
+
+        After a crash before the book is written, what came in between is a revision too, though the tests then see it at once.
+        """
         self._entered_pane = pane
         for shard in list(self._shards):
             shard.judged_pane = pane

@@ -18,7 +18,6 @@ from monitor.state.protocol import Changes, StateStore
 KEPT = 1_000
 """Entries that are kept; the oldest goes first, but those that wait for Prometheus go last."""
 
-
 log = logging.getLogger(__name__)
 
 
